@@ -1,1 +1,38 @@
-fn main() {}
+//! Chores of development: `cargo xtask --help`. Nothing here is part of `why`.
+
+mod bench;
+mod fixtures;
+mod process;
+mod soak;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Chores of development
+#[derive(Parser)]
+#[command(name = "xtask", bin_name = "cargo xtask", max_term_width = 80)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Bench(bench::Args),
+    Soak(soak::Args),
+    Fixtures(fixtures::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Bench(args) => bench::main(args),
+        Command::Soak(args) => soak::main(args),
+        Command::Fixtures(args) => fixtures::main(args),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("xtask: {error}");
+        ExitCode::from(2)
+    })
+}

@@ -1,1 +1,40 @@
+//! Runs an unmodified program from a code cache under a supervisor.
+//!
+//! The only crate that knows ptrace. [`launch::run`] is its entrance.
 
+mod arena;
+mod attach;
+mod calls;
+mod code;
+mod deliver;
+mod error;
+mod inject;
+pub mod launch;
+mod maps;
+mod memory;
+mod memory_calls;
+mod messages;
+mod processor;
+mod program;
+mod ptrace;
+mod regions;
+mod report;
+mod shared;
+mod signals;
+mod space;
+mod supervisor;
+mod syscall;
+mod task;
+mod timer;
+mod trace_calls;
+mod tracing;
+mod unknown;
+
+pub use error::EngineError;
+pub use report::{Ended, Report};
+pub use why_translate::Tool;
+
+/// The name of a signal, such as `SIGSEGV`.
+pub fn signal_name(signal: i32) -> String {
+    signals::name(signal)
+}

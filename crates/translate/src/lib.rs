@@ -1,1 +1,28 @@
+//! Translates application code into code that runs in the cache.
+//!
+//! A pure function from bytes to bytes: nothing here knows of processes, ptrace
+//! or files. The engine places the result, links it, and asks [`Unit`] which
+//! application instruction a cache address belongs to.
 
+pub mod chain;
+pub mod context;
+mod emit;
+mod gs;
+mod scan;
+mod trace;
+mod translate;
+mod unit;
+
+pub use emit::Emitter;
+pub use translate::{Request, TranslateError, translate};
+pub use unit::{Exit, ExitKind, InsnSpan, Place, Unit};
+
+/// What is woven into the translated code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tool {
+    None,
+    /// An exact count of executed instructions.
+    Count,
+    /// Every executed unit and every address it touched.
+    Trace,
+}

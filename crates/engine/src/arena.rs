@@ -1,0 +1,93 @@
+//! A stretch of the code cache: filled from the bottom, executable in the target,
+//! writable only here.
+
+use crate::error::Result;
+use crate::memory::Address;
+use crate::shared::SharedMemory;
+use std::ops::Range;
+
+pub const ARENA_BYTES: usize = 64 << 20;
+
+/// Farther than this from its application code a unit may not lie, so that the data
+/// which that code addresses relative to RIP is still within reach.
+pub const REACH: u64 = 3 << 29;
+
+pub struct Arena {
+    pub memory: SharedMemory,
+    pub base: Address,
+    used: usize,
+    /// Where each item begins, ascending.
+    items: Vec<(u32, Item)>,
+}
+
+/// What lies at a cache address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    Unit(u32),
+    /// An indirect target's entry.
+    Link(u32),
+    /// Code of the engine's own.
+    Glue,
+}
+
+impl Arena {
+    pub fn new(base: Address) -> Result<Arena> {
+        let memory = SharedMemory::new("code cache", ARENA_BYTES)?;
+        let mut arena = Arena { memory, base, used: 0, items: Vec::new() };
+        arena.clear();
+        Ok(arena)
+    }
+
+    /// Where the supervisor lets a thread make a system call: `syscall; int3`.
+    pub fn gadget(&self) -> Address {
+        self.base
+    }
+
+    pub fn range(&self) -> Range<Address> {
+        self.base..self.base + ARENA_BYTES as u64
+    }
+
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
+    pub fn in_reach(&self, pc: Address) -> bool {
+        self.base.abs_diff(pc) < REACH
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.used + (64 << 10) < ARENA_BYTES
+    }
+
+    /// The address of the next item.
+    pub fn next(&self) -> Address {
+        self.base + self.used as u64
+    }
+
+    /// Places an item's code at [`Arena::next`].
+    pub fn place(&mut self, item: Item, code: &[u8]) -> Address {
+        let at = self.next();
+        self.items.push((self.used as u32, item));
+        self.memory.write(self.used, code);
+        self.used = (self.used + code.len()).next_multiple_of(16);
+        at
+    }
+
+    /// The item that holds an address, and the offset within it.
+    pub fn find(&self, address: Address) -> Option<(Item, u32)> {
+        let offset = address.checked_sub(self.base).filter(|&o| o < self.used as u64)? as u32;
+        let index = self.items.partition_point(|&(start, _)| start <= offset).checked_sub(1)?;
+        let (start, item) = self.items[index];
+        Some((item, offset - start))
+    }
+
+    pub fn write(&self, address: Address, bytes: &[u8]) {
+        self.memory.write((address - self.base) as usize, bytes);
+    }
+
+    pub fn clear(&mut self) {
+        self.used = 0;
+        self.items.clear();
+        self.place(Item::Glue, &[0x0f, 0x05, 0xcc]);
+    }
+}

@@ -1,0 +1,479 @@
+//! Signals: from the kernel to the application, with the application's own registers.
+//!
+//! The kernel itself builds the frame: it is given the application's registers and
+//! one single step with the signal, which ends at the handler's first instruction.
+
+use crate::arena::Item;
+use crate::code::UnitId;
+use crate::error::Halt;
+use crate::memory::{Address, page_of};
+use crate::ptrace::{self, Registers, Stop};
+use crate::signals::{self, Disposition, NEVER_BLOCKED};
+use crate::supervisor::{Outcome, Supervisor, set_register};
+use crate::task::{Call, State, Tid};
+use libc::siginfo_t;
+use why_translate::context::TRACE_NEXT;
+use why_translate::Place;
+
+/// Where the signal mask lies in a frame: behind the return address, and in
+/// ucontext behind flags, link, stack and registers.
+const FRAME_MASK: u64 = 8 + 8 + 8 + 24 + 256;
+
+impl Supervisor {
+    /// A running thread is about to receive a signal.
+    pub(crate) fn signalled(&mut self, tid: Tid) -> Outcome<()> {
+        let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+        if signals::is_synchronous(&info) {
+            return self.faulted(tid, info);
+        }
+        let signal = info.si_signo;
+        if self.task(tid).hidden_mask & signals::bit(signal) != 0 {
+            self.task(tid).pending.push_back(info);
+            return Ok(ptrace::resume(tid, 0)?);
+        }
+        match self.disposition(tid, signal) {
+            Disposition::Handler => {
+                // In a call made in the cache, the kernel knows how to restart it.
+                let registers = ptrace::registers(tid)?;
+                if let Some(next) = self.behind_call(tid, registers.rip) {
+                    let code = self.space_of(tid).code.clone();
+                    let code = code.borrow();
+                    if let Some((Item::Unit(id), offset)) = code.find(registers.rip)
+                        && let Place::BehindSyscall(index) = code.placed(UnitId(id)).unit.place(offset)
+                    {
+                        self.account(tid, &code, UnitId(id), offset, index + 1);
+                    }
+                    drop(code);
+                    let registers = Registers { rip: next, rcx: next, ..registers };
+                    return self.deliver(tid, registers, info);
+                }
+                self.task(tid).pending.push_back(info);
+                match self.settle(tid)? {
+                    Some(registers) => {
+                        self.task(tid).state = State::Ready(registers);
+                        if self.deliver_pending(tid)? { Ok(()) } else { self.enter(tid, registers) }
+                    }
+                    None => Ok(()),
+                }
+            }
+            Disposition::Ignore => Ok(ptrace::resume(tid, 0)?),
+            Disposition::Stop => Ok(ptrace::resume(tid, signal)?),
+            Disposition::Terminate => {
+                self.sample(tid);
+                Ok(ptrace::resume(tid, signal)?)
+            }
+        }
+    }
+
+    fn disposition(&self, tid: Tid, signal: i32) -> Disposition {
+        self.tasks[&tid].actions.borrow().disposition(signal)
+    }
+
+    /// Delivers the first signal that is waiting and not blocked; false if there is
+    /// none. The thread is ready, and its space's current one.
+    pub(crate) fn deliver_pending(&mut self, tid: Tid) -> Outcome<bool> {
+        if self.task(tid).pending.is_empty() {
+            return Ok(false);
+        }
+        let blocked = ptrace::signal_mask(tid)? | self.task(tid).hidden_mask;
+        let task = self.task(tid);
+        let index = task.pending.iter().position(|i| blocked & signals::bit(i.si_signo) == 0);
+        let Some(info) = index.and_then(|index| task.pending.remove(index)) else {
+            return Ok(false);
+        };
+        let State::Ready(registers) = task.state else { return Ok(false) };
+        self.force_signal_stop(tid)?;
+        self.deliver(tid, registers, info)?;
+        Ok(true)
+    }
+
+    /// Only from a stop for a signal can another one be injected.
+    fn force_signal_stop(&mut self, tid: Tid) -> Outcome<()> {
+        if ptrace::signal_info(tid).is_ok_and(|info| info.si_signo == libc::SIGTRAP && info.si_code > 0)
+        {
+            return Ok(());
+        }
+        let base = ptrace::registers(tid)?;
+        let trap = self.space_of(tid).gadget() + 2;
+        ptrace::set_registers(tid, &Registers { rip: trap, orig_rax: u64::MAX, ..base })?;
+        loop {
+            ptrace::resume(tid, 0)?;
+            match self.wait_for(tid)? {
+                Stop::Signal(libc::SIGTRAP) if ptrace::rip(tid)? == trap + 1 => return Ok(()),
+                Stop::Signal(_) => {
+                    let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+                    self.task(tid).pending.push_back(info);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Delivers a signal to a thread with these application registers. The thread is
+    /// in a stop for a signal.
+    pub(crate) fn deliver(
+        &mut self,
+        tid: Tid,
+        registers: Registers,
+        info: siginfo_t,
+    ) -> Outcome<()> {
+        let signal = info.si_signo;
+        let synchronous = signals::is_synchronous(&info);
+        let blocked = synchronous && self.task(tid).hidden_mask & signals::bit(signal) != 0;
+        let disposition = match self.disposition(tid, signal) {
+            _ if blocked => Disposition::Terminate,
+            // The kernel does not let a fault be ignored.
+            Disposition::Ignore if synchronous => Disposition::Terminate,
+            other => other,
+        };
+        match disposition {
+            Disposition::Handler => self.call_handler(tid, registers, info),
+            Disposition::Ignore => self.enter(tid, registers),
+            Disposition::Stop => {
+                ptrace::set_registers(tid, &registers)?;
+                ptrace::set_signal_info(tid, &info)?;
+                self.task(tid).state = State::Stopping(registers);
+                ptrace::resume(tid, signal)?;
+                self.release(tid)
+            }
+            Disposition::Terminate => {
+                self.sample(tid);
+                if blocked || self.disposition(tid, signal) == Disposition::Ignore {
+                    self.reset_action(tid, signal)?;
+                }
+                ptrace::set_registers(tid, &registers)?;
+                ptrace::set_signal_info(tid, &info)?;
+                self.task(tid).state = State::Dying;
+                Ok(ptrace::resume(tid, signal)?)
+            }
+        }
+    }
+
+    fn reset_action(&mut self, tid: Tid, signal: i32) -> Outcome<()> {
+        let at = self.space_of(tid).context + crate::space::SCRATCH;
+        self.space_of(tid).memory.write(at, &[0; 32]).map_err(|_| Halt::Gone)?;
+        self.call(tid, libc::SYS_rt_sigaction, [signal as u64, at, 0, 8, 0, 0])?;
+        Ok(())
+    }
+
+    fn call_handler(&mut self, tid: Tid, registers: Registers, info: siginfo_t) -> Outcome<()> {
+        let signal = info.si_signo;
+        ptrace::set_registers(tid, &registers)?;
+        ptrace::set_signal_info(tid, &info)?;
+        ptrace::step(tid, signal)?;
+        loop {
+            match self.wait_for(tid)? {
+                Stop::Signal(libc::SIGTRAP) => break,
+                Stop::Signal(libc::SIGSEGV) => {
+                    // The frame did not fit on the stack.
+                    let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+                    let registers = ptrace::registers(tid)?;
+                    self.frame_did_not_fit(tid, signal);
+                    return self.deliver(tid, registers, info);
+                }
+                Stop::Signal(_) => {
+                    // Another one came first; this one is still to be delivered.
+                    let other = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+                    self.task(tid).pending.push_back(other);
+                    ptrace::step(tid, 0)?;
+                }
+                _ => ptrace::step(tid, 0)?,
+            }
+        }
+        self.after_handler_entry(tid, signal)?;
+        let registers = ptrace::registers(tid)?;
+        self.task(tid).state = State::Ready(registers);
+        if self.deliver_pending(tid)? { Ok(()) } else { self.enter(tid, registers) }
+    }
+
+    /// The kernel answers with SIGSEGV, and a second one is fatal.
+    fn frame_did_not_fit(&mut self, tid: Tid, signal: i32) {
+        if signal == libc::SIGSEGV {
+            self.task(tid).actions.borrow_mut().reset(libc::SIGSEGV);
+        }
+    }
+
+    /// What the kernel did when it called a handler.
+    fn after_handler_entry(&mut self, tid: Tid, signal: i32) -> Outcome<()> {
+        let action = self.task(tid).actions.borrow().get(signal);
+        if action.flags & libc::SA_RESETHAND as u64 != 0 {
+            self.task(tid).actions.borrow_mut().reset(signal);
+        }
+        let hidden = self.task(tid).hidden_mask;
+        if hidden != 0 {
+            let frame = ptrace::registers(tid)?.rsp;
+            let memory = &self.space_of(tid).memory;
+            if let Ok(mask) = memory.read_u64(frame + FRAME_MASK) {
+                let _ = memory.write_u64(frame + FRAME_MASK, mask | hidden);
+            }
+        }
+        let mask = ptrace::signal_mask(tid)?;
+        self.task(tid).hidden_mask |= mask & NEVER_BLOCKED;
+        if mask & NEVER_BLOCKED != 0 {
+            ptrace::set_signal_mask(tid, mask & !NEVER_BLOCKED)?;
+        }
+        Ok(())
+    }
+
+    /// A translated instruction faulted: on the application's behalf, or on ours.
+    pub(crate) fn faulted(&mut self, tid: Tid, mut info: siginfo_t) -> Outcome<()> {
+        let registers = ptrace::registers(tid)?;
+        let signal = info.si_signo;
+        if registers.rip == 0 && signal == libc::SIGSEGV {
+            // No entry for this indirect target.
+            return self.missed(tid, registers, registers.rcx);
+        }
+        let code = self.space_of(tid).code.clone();
+        let code = code.borrow();
+        let Some((Item::Unit(id), offset)) = code.find(registers.rip) else {
+            drop(code);
+            // The application's own jump to where nothing can execute.
+            return self.deliver(tid, registers, info);
+        };
+        let id = UnitId(id);
+        if signal == libc::SIGSEGV && self.swap_trace(tid, &registers, fault_address(&info), &code, id)? {
+            return Ok(());
+        }
+        let unit = &code.placed(id).unit;
+        let (index, borrowed) = match unit.place(offset) {
+            Place::Before(index) => (index, None),
+            Place::Within(index, borrowed) => (index, borrowed),
+            place => panic!("a fault {} at {:#x}, {place:?}", signals::name(signal), registers.rip),
+        };
+        let pc = unit.spans[index].pc;
+        let mut registers = self.give_back(tid, registers, unit, offset);
+        if let Some((register, slot)) = borrowed {
+            let value = self.space_of(tid).read_slot(slot);
+            set_register(&mut registers, register, value);
+        }
+        registers.rip = pc;
+        self.account(tid, &code, id, offset, index);
+        drop(code);
+        if signal == libc::SIGSEGV && self.wrote_to_code(tid, registers, fault_address(&info))? {
+            return Ok(());
+        }
+        if matches!(signal, libc::SIGILL | libc::SIGFPE) {
+            set_fault_address(&mut info, pc);
+        }
+        self.deliver(tid, registers, info)
+    }
+
+    /// Lets the CPU itself fault on fetching from where there is no code, so that the
+    /// kernel describes the fault.
+    pub(crate) fn fetch_fault(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        ptrace::set_registers(tid, &Registers { orig_rax: u64::MAX, ..registers })?;
+        ptrace::resume(tid, 0)?;
+        loop {
+            match self.wait_for(tid)? {
+                Stop::Signal(signal) => {
+                    let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+                    if signals::is_synchronous(&info) {
+                        assert_ne!(signal, libc::SIGTRAP, "code at {:#x}", registers.rip);
+                        return self.deliver(tid, registers, info);
+                    }
+                    self.task(tid).pending.push_back(info);
+                }
+                _ => {}
+            }
+            ptrace::resume(tid, 0)?;
+        }
+    }
+
+    /// A thread in a supervised call stopped: the call is over, or a signal came.
+    pub(crate) fn stopped_in_call(&mut self, tid: Tid) -> Outcome<()> {
+        let registers = ptrace::registers(tid)?;
+        let gadget = self.space_of(tid).gadget();
+        let State::InCall(call) = &self.task(tid).state else {
+            panic!("thread {tid} is in no call");
+        };
+        let call = call.clone();
+        if registers.rip == gadget + 3 {
+            return self.call_over(tid, &call, registers.rax);
+        }
+        let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+        let signal = info.si_signo;
+        if self.task(tid).hidden_mask & signals::bit(signal) != 0 {
+            self.task(tid).pending.push_back(info);
+            return Ok(ptrace::resume(tid, 0)?);
+        }
+        match self.disposition(tid, signal) {
+            Disposition::Ignore => Ok(ptrace::resume(tid, 0)?),
+            Disposition::Stop => Ok(ptrace::resume(tid, signal)?),
+            Disposition::Terminate => {
+                self.sample(tid);
+                Ok(ptrace::resume(tid, signal)?)
+            }
+            Disposition::Handler => self.interrupt_call(tid, &call, registers, info),
+        }
+    }
+
+    fn interrupt_call(
+        &mut self,
+        tid: Tid,
+        call: &Call,
+        registers: Registers,
+        info: siginfo_t,
+    ) -> Outcome<()> {
+        let gadget = self.space_of(tid).gadget();
+        let restarts = (-516..=-512).contains(&(registers.rax as i64));
+        if registers.rip == gadget {
+            // Not begun yet: it begins again after the handler.
+            let at_call = Registers {
+                rip: call.next() - 2,
+                rax: u64::from(call.number),
+                orig_rax: u64::MAX,
+                ..call.registers
+            };
+            self.adjust_count(tid, -1);
+            self.task(tid).pending.push_back(info);
+            self.task(tid).state = State::Ready(at_call);
+            return self.becomes_ready(tid);
+        }
+        if !restarts {
+            // It is over; the trap behind it will tell.
+            self.task(tid).pending.push_back(info);
+            return Ok(ptrace::resume(tid, 0)?);
+        }
+        // The kernel decides about restarting when it builds the frame, so this stop
+        // must be the one from which it goes on: the handler is entered at once.
+        let interrupted = Registers {
+            rax: registers.rax,
+            orig_rax: registers.orig_rax,
+            ..call.returned(registers.rax)
+        };
+        let space = self.space_of(tid);
+        if space.current.is_none() {
+            space.current = Some(tid);
+            return self.deliver(tid, interrupted, info);
+        }
+        self.enter_handler_later(tid, interrupted, info)
+    }
+
+    /// Builds the handler's frame now and lets the thread wait for its turn.
+    fn enter_handler_later(
+        &mut self,
+        tid: Tid,
+        registers: Registers,
+        info: siginfo_t,
+    ) -> Outcome<()> {
+        let signal = info.si_signo;
+        ptrace::set_registers(tid, &registers)?;
+        ptrace::set_signal_info(tid, &info)?;
+        ptrace::step(tid, signal)?;
+        match self.wait_for(tid)? {
+            Stop::Signal(libc::SIGTRAP) => {
+                self.after_handler_entry(tid, signal)?;
+                let registers = ptrace::registers(tid)?;
+                self.task(tid).state = State::Ready(registers);
+                self.becomes_ready(tid)
+            }
+            Stop::Signal(libc::SIGSEGV) => {
+                let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+                self.frame_did_not_fit(tid, signal);
+                let registers = ptrace::registers(tid)?;
+                self.deliver(tid, registers, info)
+            }
+            stop => {
+                self.deferred.push_back((tid, stop));
+                Err(Halt::Gone)
+            }
+        }
+    }
+
+    /// A thread waits in a call that it made in the cache while another could run:
+    /// it goes on waiting as if the supervisor had begun the call.
+    pub(crate) fn convert_to_call(
+        &mut self,
+        tid: Tid,
+        registers: Registers,
+        next: Address,
+    ) -> Outcome<()> {
+        let gadget = self.space_of(tid).gadget();
+        let number = registers.orig_rax as u32;
+        let at_call = Registers { rip: next, rax: registers.orig_rax, ..registers };
+        let resumed = if registers.rax as i64 == -i64::from(libc::EINTR) {
+            // Some calls give up when disturbed; nothing disturbed the application.
+            Registers { rip: gadget, rax: registers.orig_rax, orig_rax: u64::MAX, ..registers }
+        } else {
+            Registers { rip: gadget + 2, ..registers }
+        };
+        ptrace::set_registers(tid, &resumed)?;
+        let call = Call { number, registers: at_call };
+        self.task(tid).state = State::InCall(call);
+        ptrace::resume(tid, 0)?;
+        self.release(tid)
+    }
+
+    /// If the fault is the trace buffer's end: hands it over and goes on.
+    fn swap_trace(
+        &mut self,
+        tid: Tid,
+        registers: &Registers,
+        address: Address,
+        code: &crate::code::Code,
+        id: UnitId,
+    ) -> Outcome<bool> {
+        let space = self.space_of(tid);
+        let Some(trace) = space.trace.as_mut() else { return Ok(false) };
+        if !trace.is_guard(address) {
+            return Ok(false);
+        }
+        let next = space.memory.read_u64(space.context + TRACE_NEXT.0 as u64).map_err(|_| Halt::Gone)?;
+        let next = trace.swap(next);
+        space.write_slot(TRACE_NEXT, next);
+        let borrowed = code.placed(id).unit.borrowed.expect("a traced unit");
+        let mut registers = *registers;
+        set_register(&mut registers, borrowed.registers[0].0, next);
+        ptrace::set_registers(tid, &registers)?;
+        ptrace::resume(tid, 0)?;
+        Ok(true)
+    }
+
+    /// If the address is in a page that is read-only only because code was translated
+    /// from it: forgets that code and lets the one instruction write.
+    fn wrote_to_code(
+        &mut self,
+        tid: Tid,
+        registers: Registers,
+        address: Address,
+    ) -> Outcome<bool> {
+        if !self.unwatch_page(tid, page_of(address))? {
+            return Ok(false);
+        }
+        self.enter_single(tid, registers)?;
+        Ok(true)
+    }
+
+    /// Executes one instruction from a unit that is not kept.
+    fn enter_single(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let pc = registers.rip;
+        self.make_room(tid, pc)?;
+        let space = self.space_of(tid);
+        let code = space.code.clone();
+        let mut reader = crate::regions::Reader { regions: &mut space.regions, memory: &space.memory };
+        let unit = code.borrow_mut().translate_single(pc, &mut reader);
+        match unit {
+            Ok(unit) => {
+                let at = code.borrow().placed(unit).at;
+                self.go(tid, Registers { rip: at, orig_rax: u64::MAX, ..registers })
+            }
+            Err(_) => self.enter(tid, registers),
+        }
+    }
+}
+
+/// The address in a fault's description.
+fn fault_address(info: &siginfo_t) -> Address {
+    // SAFETY: for the synchronous signals this field is what the kernel filled in.
+    unsafe { info.si_addr() as Address }
+}
+
+pub(crate) fn set_fault_address(info: &mut siginfo_t, address: Address) {
+    // siginfo_t is signo, errno, code, padding, then the union whose first word is
+    // the address.
+    // SAFETY: the offset lies within siginfo_t's 128 bytes.
+    unsafe {
+        let place = std::ptr::from_mut(info).cast::<u8>().add(16).cast::<u64>();
+        place.write_unaligned(address);
+    }
+}

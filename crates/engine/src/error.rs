@@ -1,0 +1,58 @@
+//! What stops the engine itself, as opposed to the program it runs.
+
+/// Each message is one line: what was tried, what happened, what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The program could not be started; the shell's status for it.
+    #[error("{message}")]
+    CannotStart { status: u8, message: String },
+    #[error(
+        "the program made system call {number} ({name}) at {pc:#x}, which the engine does not \
+         know; please report it"
+    )]
+    UnknownCall { number: u64, name: String, pc: u64 },
+    #[error(
+        "the program reached the instruction {text} at {pc:#x} ({bytes}), which the engine does \
+         not translate; please report it"
+    )]
+    UnknownInstruction { text: String, bytes: String, pc: u64 },
+    #[error("{what}: {source}; `why doctor` tells what this machine allows")]
+    System { what: String, source: std::io::Error },
+}
+
+impl EngineError {
+    pub fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> EngineError {
+        let what = what.into();
+        |source| EngineError::System { what, source }
+    }
+
+    /// The exit status of `why run`.
+    pub fn status(&self) -> u8 {
+        match self {
+            EngineError::CannotStart { status, .. } => *status,
+            _ => 125,
+        }
+    }
+}
+
+pub type Result<T> = std::result::Result<T, EngineError>;
+
+/// Why work on a thread ended early.
+#[derive(Debug)]
+pub enum Halt {
+    /// The thread was killed; its end will be reported.
+    Gone,
+    Engine(EngineError),
+}
+
+impl From<crate::ptrace::Gone> for Halt {
+    fn from(_: crate::ptrace::Gone) -> Halt {
+        Halt::Gone
+    }
+}
+
+impl From<EngineError> for Halt {
+    fn from(error: EngineError) -> Halt {
+        Halt::Engine(error)
+    }
+}

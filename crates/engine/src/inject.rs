@@ -1,0 +1,203 @@
+//! System calls made in the target on the engine's behalf.
+
+use crate::arena::Arena;
+use crate::error::{EngineError, Halt};
+use crate::memory::{Address, PAGE};
+use crate::ptrace::{self, Registers, Stop};
+use crate::shared::SharedMemory;
+use crate::signals::{self};
+use crate::space::{SCRATCH, Space};
+use crate::supervisor::{Outcome, Supervisor};
+use crate::task::Tid;
+
+/// Arguments of a call; missing ones are zero.
+pub type Arguments = [u64; 6];
+
+impl Supervisor {
+    /// Makes a call in a stopped thread, at the `syscall; int3` at `gadget`. The
+    /// thread's registers must be set again afterwards.
+    pub(crate) fn call_at(
+        &mut self,
+        tid: Tid,
+        gadget: Address,
+        base: &Registers,
+        number: i64,
+        arguments: Arguments,
+    ) -> Outcome<i64> {
+        let [rdi, rsi, rdx, r10, r8, r9] = arguments;
+        let registers = Registers {
+            rip: gadget,
+            rax: number as u64,
+            orig_rax: u64::MAX,
+            rdi,
+            rsi,
+            rdx,
+            r10,
+            r8,
+            r9,
+            ..*base
+        };
+        ptrace::set_registers(tid, &registers)?;
+        ptrace::resume(tid, 0)?;
+        loop {
+            match self.wait_for(tid)? {
+                Stop::Signal(libc::SIGTRAP) => {
+                    let registers = ptrace::registers(tid)?;
+                    if registers.rip == gadget + 3 {
+                        return Ok(registers.rax as i64);
+                    }
+                    self.keep_signal(tid)?;
+                }
+                Stop::Signal(_) => self.keep_signal(tid)?,
+                _ => {}
+            }
+            ptrace::resume(tid, 0)?;
+        }
+    }
+
+    /// A signal at a moment when it cannot be delivered.
+    fn keep_signal(&mut self, tid: Tid) -> Outcome<()> {
+        let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+        assert!(
+            !signals::is_synchronous(&info) || info.si_signo == libc::SIGTRAP,
+            "an injected call faulted: {} in thread {tid}",
+            signals::name(info.si_signo),
+        );
+        self.task(tid).pending.push_back(info);
+        Ok(())
+    }
+
+    /// The same at the cache's gadget, with any registers.
+    pub(crate) fn call(&mut self, tid: Tid, number: i64, arguments: Arguments) -> Outcome<i64> {
+        let base = ptrace::registers(tid)?;
+        let gadget = self.space_of(tid).gadget();
+        self.call_at(tid, gadget, &base, number, arguments)
+    }
+
+    /// A call that the engine cannot do without.
+    pub(crate) fn must(
+        &mut self,
+        tid: Tid,
+        what: &str,
+        number: i64,
+        arguments: Arguments,
+    ) -> Outcome<u64> {
+        let result = self.call(tid, number, arguments)?;
+        expect_success(what, result)
+    }
+
+    /// Maps an arena, chosen by [`Space::plan_arena`], into the target.
+    fn map_arena(&mut self, tid: Tid, arena: &Arena, fixed: i32) -> Outcome<()> {
+        let protection = libc::PROT_READ | libc::PROT_EXEC;
+        self.map_shared(tid, &arena.memory, arena.base, protection, fixed)
+    }
+
+    fn map_shared(
+        &mut self,
+        tid: Tid,
+        memory: &SharedMemory,
+        at: Address,
+        protection: i32,
+        fixed: i32,
+    ) -> Outcome<()> {
+        self.map_part(tid, memory, at, 0, memory.size() as u64, protection, fixed)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "mmap has that many")]
+    pub(crate) fn map_part(
+        &mut self,
+        tid: Tid,
+        memory: &SharedMemory,
+        at: Address,
+        offset: u64,
+        size: u64,
+        protection: i32,
+        fixed: i32,
+    ) -> Outcome<()> {
+        let space = self.space_of(tid);
+        let path = space.context + SCRATCH;
+        let mut text = memory.path().into_bytes();
+        text.push(0);
+        if space.memory.write(path, &text).is_err() {
+            return Err(Halt::Gone);
+        }
+        let flags = (libc::O_RDWR | libc::O_CLOEXEC) as u64;
+        let open = [libc::AT_FDCWD as u64, path, flags, 0, 0, 0];
+        let file = self.must(tid, "opening the engine's memory", libc::SYS_openat, open)?;
+        let flags = (libc::MAP_SHARED | fixed) as u64;
+        let map = [at, size, protection as u64, flags, file, offset];
+        let mapped = self.must(tid, "mapping the engine's memory", libc::SYS_mmap, map);
+        self.must(tid, "closing a descriptor", libc::SYS_close, [file, 0, 0, 0, 0, 0])?;
+        mapped.map(drop)
+    }
+
+    /// Sees to it that units for `pc` have an arena.
+    pub(crate) fn make_room(&mut self, tid: Tid, pc: Address) -> Outcome<()> {
+        let code = self.space_of(tid).code.clone();
+        if code.borrow().arena_for(pc).is_some() {
+            return Ok(());
+        }
+        if code.borrow().arenas.iter().any(|arena| arena.in_reach(pc)) {
+            // It is full. Nobody executes in it: all threads are stopped at, or in
+            // calls of, the application.
+            self.report.flushes += 1;
+            self.own_code(tid)?;
+            self.space_of(tid).code.borrow_mut().flush();
+            return Ok(());
+        }
+        let arena = Space::plan_arena(tid, pc)?;
+        self.own_code(tid)?;
+        self.map_arena(tid, &arena, libc::MAP_FIXED_NOREPLACE)?;
+        self.space_of(tid).code.borrow_mut().arenas.push(arena);
+        Ok(())
+    }
+
+    /// Ends the sharing of the code cache with other processes, before this one
+    /// changes what its code is: it starts afresh with an empty cache.
+    pub(crate) fn own_code(&mut self, tid: Tid) -> Outcome<()> {
+        let space = self.space_of(tid);
+        if std::rc::Rc::strong_count(&space.code) == 1 {
+            return Ok(());
+        }
+        let shared = space.code.clone();
+        let shapes = shared.borrow().shapes.clone();
+        let mut code = crate::code::Code::new(shared.borrow().tool(), shapes)?;
+        for arena in &shared.borrow().arenas {
+            code.arenas.push(Arena::new(arena.base)?);
+        }
+        let tables = self.space_of(tid).context + PAGE;
+        for arena in &code.arenas {
+            self.map_arena(tid, arena, libc::MAP_FIXED)?;
+        }
+        self.map_shared(tid, &code.tables, tables, libc::PROT_READ, libc::MAP_FIXED)?;
+        let space = self.space_of(tid);
+        space.code = std::rc::Rc::new(std::cell::RefCell::new(code));
+        Ok(())
+    }
+
+    pub(crate) fn map_tables(&mut self, tid: Tid) -> Outcome<()> {
+        let space = self.space_of(tid);
+        let (code, tables) = (space.code.clone(), space.context + PAGE);
+        let code = code.borrow();
+        self.map_shared(tid, &code.tables, tables, libc::PROT_READ, libc::MAP_FIXED)
+    }
+
+    pub(crate) fn map_first_arena(&mut self, tid: Tid, arena: &Arena) -> Outcome<()> {
+        self.map_arena(tid, arena, libc::MAP_FIXED_NOREPLACE)
+    }
+
+    /// Changes the protection of application memory.
+    pub(crate) fn protect(&mut self, tid: Tid, at: Address, size: u64, prot: i32) -> Outcome<()> {
+        let arguments = [at, size, prot as u64, 0, 0, 0];
+        self.must(tid, "protecting application memory", libc::SYS_mprotect, arguments)?;
+        Ok(())
+    }
+}
+
+fn expect_success(what: &str, result: i64) -> Outcome<u64> {
+    if (-4095..0).contains(&result) {
+        let error = std::io::Error::from_raw_os_error(-result as i32);
+        return Err(EngineError::system(format!("{what} in the target"))(error).into());
+    }
+    Ok(result as u64)
+}

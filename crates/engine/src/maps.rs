@@ -1,0 +1,90 @@
+//! The target's memory map as the kernel tells it.
+
+use crate::error::{EngineError, Result};
+use crate::memory::Address;
+use std::ops::Range;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    pub range: Range<Address>,
+    pub readable: bool,
+    pub writable: bool,
+    pub executable: bool,
+    pub shared: bool,
+    pub offset: u64,
+    pub device: String,
+    pub inode: u64,
+    pub name: String,
+}
+
+pub fn read(tid: i32) -> Result<Vec<Mapping>> {
+    let path = format!("/proc/{tid}/maps");
+    let text = std::fs::read(&path).map_err(EngineError::system(format!("reading {path}")))?;
+    Ok(String::from_utf8_lossy(&text).lines().filter_map(parse).collect())
+}
+
+/// `start-end rwxp offset device inode name`
+fn parse(line: &str) -> Option<Mapping> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let flags = fields.next()?.as_bytes();
+    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let device = fields.next()?.to_owned();
+    let inode = fields.next()?.parse().ok()?;
+    let name = fields.next().unwrap_or("").trim_start().to_owned();
+    Some(Mapping {
+        range: u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?,
+        readable: flags[0] == b'r',
+        writable: flags[1] == b'w',
+        executable: flags[2] == b'x',
+        shared: flags[3] == b's',
+        offset,
+        device,
+        inode,
+        name,
+    })
+}
+
+/// An address for `size` bytes that leaves the neighbourhood of `near` alone but is
+/// close enough for 32-bit displacements. Below is better: a heap grows upwards.
+pub fn place_near(maps: &[Mapping], near: Address, size: u64) -> Option<Address> {
+    const STEP: i64 = 128 << 20;
+    let lowest: Address = 16 << 20;
+    let highest: Address = 0x7fff_ffff_f000;
+    let free = |at: Address| {
+        at >= lowest
+            && at + size <= highest
+            && maps.iter().all(|m| m.range.end <= at || m.range.start >= at + size)
+    };
+    let offsets = [8, 9, 10, 7, 6, 5, 4, 3, 11, 2, 1].into_iter();
+    let below = offsets.clone().map(|n: i64| -n * STEP);
+    let above = [11, 10, 9, 8, 7, 6, 5, 4, 3].into_iter().map(|n: i64| n * STEP);
+    below
+        .chain(above)
+        .filter_map(|offset| near.checked_add_signed(offset))
+        .map(|at| at & !0xf_ffff)
+        .find(|&at| free(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_parsed() {
+        let line = "7f00-7f10 r-xp 00000010 fe:00 1234                /lib/a b.so";
+        let mapping = parse(line).unwrap();
+        assert_eq!(mapping.range, 0x7f00..0x7f10);
+        assert!(mapping.readable && mapping.executable && !mapping.writable && !mapping.shared);
+        assert_eq!((mapping.offset, mapping.inode), (0x10, 1234));
+        assert_eq!(mapping.name, "/lib/a b.so");
+    }
+
+    #[test]
+    fn a_place_is_within_reach_and_free() {
+        let taken = parse("55550000000-55560000000 r-xp 0 fe:00 1 x").unwrap();
+        let at = place_near(&[taken], 0x555_5800_0000, 64 << 20).unwrap();
+        assert!(at.abs_diff(0x555_5800_0000) < 3 << 29);
+        assert!(at + (64 << 20) <= 0x555_5000_0000 || at >= 0x555_6000_0000);
+    }
+}

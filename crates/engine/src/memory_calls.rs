@@ -1,0 +1,228 @@
+//! System calls that change the memory map: nothing but the cache ever becomes
+//! executable, and code that changes is translated anew.
+
+use crate::error::Halt;
+use crate::maps;
+use crate::memory::{Address, PAGE, page_of};
+use crate::ptrace::Registers;
+use crate::supervisor::{Outcome, Supervisor};
+use crate::task::{Tid, returned};
+use std::ops::Range;
+
+const EXEC: u64 = libc::PROT_EXEC as u64;
+const READ: u64 = libc::PROT_READ as u64;
+const WRITE: u64 = libc::PROT_WRITE as u64;
+
+/// What x86 makes of a protection: what can be executed can be read.
+fn without_exec(protection: u64) -> u64 {
+    if protection & EXEC != 0 { protection & !EXEC | READ } else { protection }
+}
+
+fn pages(start: Address, size: u64) -> Range<Address> {
+    let end = start.saturating_add(size).next_multiple_of(PAGE);
+    page_of(start)..end
+}
+
+fn failed(result: u64) -> bool {
+    (-4095..0).contains(&(result as i64))
+}
+
+impl Supervisor {
+    pub(crate) fn change_memory(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let result = match registers.rax as i64 {
+            libc::SYS_mmap => self.map(tid, &registers)?,
+            libc::SYS_munmap => {
+                let result = self.make(tid, &registers)?;
+                if !failed(result) {
+                    self.forget_code(tid, pages(registers.rdi, registers.rsi))?;
+                }
+                result
+            }
+            libc::SYS_mprotect | libc::SYS_pkey_mprotect => self.set_protection(tid, &registers)?,
+            libc::SYS_mremap => self.remap(tid, &registers)?,
+            libc::SYS_shmat => {
+                const SHM_EXEC: u64 = 0o100000;
+                let asked = registers.rdx;
+                let result = self.make(tid, &Registers { rdx: asked & !SHM_EXEC, ..registers })?;
+                if !failed(result) {
+                    self.reread_map(tid, result, asked & SHM_EXEC != 0)?;
+                }
+                result
+            }
+            _ => {
+                // shmdt and remap_file_pages do not say how much they change.
+                let range = self.mapping_at(tid, registers.rdi)?;
+                let result = self.make(tid, &registers)?;
+                if !failed(result) {
+                    self.forget_code(tid, range)?;
+                }
+                result
+            }
+        };
+        self.finish(tid, returned(&registers, result))
+    }
+
+    fn map(&mut self, tid: Tid, registers: &Registers) -> Outcome<u64> {
+        let (size, protection, flags) = (registers.rsi, registers.rdx, registers.r10);
+        let asked = Registers { rdx: without_exec(protection), ..*registers };
+        let result = self.make(tid, &asked)?;
+        if failed(result) {
+            return Ok(result);
+        }
+        let range = pages(result, size);
+        self.forget_code(tid, range.clone())?;
+        if protection & EXEC != 0 {
+            let shared = flags & 0xf != libc::MAP_PRIVATE as u64;
+            self.allow_code(tid, range, protection & WRITE != 0, shared)?;
+        }
+        Ok(result)
+    }
+
+    fn set_protection(&mut self, tid: Tid, registers: &Registers) -> Outcome<u64> {
+        let (start, size, protection) = (registers.rdi, registers.rsi, registers.rdx);
+        let asked = Registers { rdx: without_exec(protection), ..*registers };
+        let result = self.make(tid, &asked)?;
+        if failed(result) {
+            return Ok(result);
+        }
+        let range = pages(start, size);
+        self.forget_code(tid, range.clone())?;
+        if protection & EXEC != 0 {
+            let shared = maps::read(tid)?
+                .iter()
+                .any(|m| m.shared && m.range.start < range.end && m.range.end > range.start);
+            self.allow_code(tid, range, protection & WRITE != 0, shared)?;
+        }
+        Ok(result)
+    }
+
+    fn remap(&mut self, tid: Tid, registers: &Registers) -> Outcome<u64> {
+        let old = pages(registers.rdi, registers.rsi);
+        let space = self.space_of(tid);
+        let executable = space.regions.is_executable(old.start);
+        let writable = space.regions.is_writable(old.start);
+        let changeable = space.regions.is_changeable(old.start);
+        // A moved page keeps its protection, so it must have the one it should have.
+        if executable {
+            self.unwatch_range(tid, &old)?;
+        }
+        let result = self.make(tid, registers)?;
+        if failed(result) {
+            return Ok(result);
+        }
+        let new = pages(result, registers.rdx);
+        self.forget_code(tid, old)?;
+        self.forget_code(tid, new.clone())?;
+        if executable {
+            self.allow_code(tid, new, writable, changeable && !writable)?;
+        }
+        Ok(result)
+    }
+
+    fn mapping_at(&self, tid: Tid, address: Address) -> Outcome<Range<Address>> {
+        let found = maps::read(tid)?.into_iter().find(|m| m.range.contains(&address));
+        Ok(found.map_or(address..address, |m| m.range))
+    }
+
+    fn reread_map(&mut self, tid: Tid, at: Address, executable: bool) -> Outcome<()> {
+        let range = self.mapping_at(tid, at)?;
+        self.forget_code(tid, range.clone())?;
+        if executable { self.allow_code(tid, range, true, true) } else { Ok(()) }
+    }
+
+    /// The application counts this range as executable from now on.
+    fn allow_code(
+        &mut self,
+        tid: Tid,
+        range: Range<Address>,
+        writable: bool,
+        shared: bool,
+    ) -> Outcome<()> {
+        self.own_code(tid)?;
+        self.space_of(tid).regions.add(range, writable, shared);
+        Ok(())
+    }
+
+    /// Nothing in this range is what it was.
+    fn forget_code(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
+        if !self.space_of(tid).regions.overlaps(&range) {
+            return Ok(());
+        }
+        self.own_code(tid)?;
+        let space = self.space_of(tid);
+        space.regions.remove(&range);
+        let code = space.code.clone();
+        let mut code = code.borrow_mut();
+        for page in code.pages_within(&range) {
+            code.invalidate_page(page);
+        }
+        Ok(())
+    }
+
+    /// Makes a page of code read-only, so that a change of it is noticed; and where
+    /// else the same memory is mapped writable, these pages too.
+    pub(crate) fn watch_page(&mut self, tid: Tid, page: Address, shared: bool) -> Outcome<()> {
+        if self.space_of(tid).regions.is_writable(page) {
+            self.protect(tid, page, PAGE, libc::PROT_READ)?;
+        }
+        self.space_of(tid).regions.watch(page, page);
+        if !shared {
+            return Ok(());
+        }
+        let maps = maps::read(tid)?;
+        let Some(own) = maps.iter().find(|m| m.range.contains(&page)).cloned() else {
+            return Ok(());
+        };
+        let offset = own.offset + (page - own.range.start);
+        for other in &maps {
+            let same = other.inode == own.inode && other.device == own.device && other.shared;
+            let covers = offset >= other.offset
+                && offset < other.offset + (other.range.end - other.range.start);
+            if !same || !covers || !other.writable {
+                continue;
+            }
+            let alias = other.range.start + (offset - other.offset);
+            self.protect(tid, alias, PAGE, libc::PROT_READ)?;
+            self.space_of(tid).regions.watch(alias, page);
+        }
+        Ok(())
+    }
+
+    /// The application writes to a page: if it was watched, its code is forgotten.
+    pub(crate) fn unwatch_page(&mut self, tid: Tid, page: Address) -> Outcome<bool> {
+        let Some(codes) = self.space_of(tid).regions.unwatch(page) else { return Ok(false) };
+        self.own_code(tid)?;
+        let code = self.space_of(tid).code.clone();
+        for page in &codes {
+            code.borrow_mut().invalidate_page(*page);
+        }
+        // A read-only view of shared memory stays read-only.
+        let alias = codes.iter().all(|&code| code != page);
+        if alias || self.space_of(tid).regions.is_writable(page) {
+            self.protect(tid, page, PAGE, libc::PROT_READ | libc::PROT_WRITE)?;
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn unwatch_range(&mut self, tid: Tid, range: &Range<Address>) -> Outcome<()> {
+        for page in self.space_of(tid).regions.watched() {
+            if range.contains(&page) {
+                self.unwatch_page(tid, page)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernel could not write where the application could have: true if there
+    /// were watched pages, which may have been the reason.
+    pub(crate) fn unwatch_all(&mut self, tid: Tid) -> Outcome<bool> {
+        let watched = self.space_of(tid).regions.watched();
+        for page in &watched {
+            match self.unwatch_page(tid, *page) {
+                Ok(_) | Err(Halt::Engine(_)) => {}
+                Err(Halt::Gone) => return Err(Halt::Gone),
+            }
+        }
+        Ok(!watched.is_empty())
+    }
+}

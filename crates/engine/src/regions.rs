@@ -1,0 +1,191 @@
+//! Which application memory counts as executable, and what it holds.
+//!
+//! In the target no application page really is executable; this is the record of
+//! what the application believes, and a cache of the bytes.
+
+use crate::code::CodeSource;
+use crate::memory::{Address, Memory, PAGE, page_of};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+#[derive(Clone, Debug)]
+struct Region {
+    end: Address,
+    /// The application may also write here, or through another mapping of the same
+    /// memory: translated pages must be watched.
+    writable: bool,
+    shared: bool,
+}
+
+#[derive(Default)]
+pub struct Regions {
+    regions: BTreeMap<Address, Region>,
+    pages: FxHashMap<Address, Box<[u8; PAGE as usize]>>,
+    /// Pages made read-only because code was translated that lies there, or that can
+    /// be written there: with the pages whose code a write changes.
+    watched: FxHashMap<Address, Vec<Address>>,
+}
+
+impl Clone for Regions {
+    /// For a forked process: the bytes are read again when needed.
+    fn clone(&self) -> Regions {
+        Regions {
+            regions: self.regions.clone(),
+            pages: FxHashMap::default(),
+            watched: self.watched.clone(),
+        }
+    }
+}
+
+impl Regions {
+    pub fn add(&mut self, range: Range<Address>, writable: bool, shared: bool) {
+        self.remove(&range);
+        self.regions.insert(range.start, Region { end: range.end, writable, shared });
+    }
+
+    /// Forgets a range; true if anything in it was executable.
+    pub fn remove(&mut self, range: &Range<Address>) -> bool {
+        let touched: Vec<(Address, Region)> = self
+            .regions
+            .range(..range.end)
+            .filter(|(_, region)| region.end > range.start)
+            .map(|(start, region)| (*start, region.clone()))
+            .collect();
+        for (start, region) in &touched {
+            self.regions.remove(start);
+            if *start < range.start {
+                self.regions.insert(*start, Region { end: range.start, ..region.clone() });
+            }
+            if region.end > range.end {
+                self.regions.insert(range.end, region.clone());
+            }
+        }
+        if !touched.is_empty() {
+            self.pages.retain(|page, _| !range.contains(page));
+            self.watched.retain(|page, _| !range.contains(page));
+        }
+        !touched.is_empty()
+    }
+
+    fn region(&self, address: Address) -> Option<&Region> {
+        let (_, region) = self.regions.range(..=address).next_back()?;
+        (region.end > address).then_some(region)
+    }
+
+    pub fn is_executable(&self, address: Address) -> bool {
+        self.region(address).is_some()
+    }
+
+    pub fn overlaps(&self, range: &Range<Address>) -> bool {
+        self.regions.range(..range.end).next_back().is_some_and(|(_, r)| r.end > range.start)
+    }
+
+    /// The pages of `range` that hold executable code the application can change and
+    /// that are not watched yet; with whether the memory is shared.
+    pub fn unwatched(&self, range: &Range<Address>) -> Vec<(Address, bool)> {
+        let mut pages = Vec::new();
+        let mut page = page_of(range.start);
+        while page < range.end {
+            if let Some(region) = self.region(page)
+                && (region.writable || region.shared)
+                && !self.watched.contains_key(&page)
+            {
+                pages.push((page, region.shared));
+            }
+            page += PAGE;
+        }
+        pages
+    }
+
+    /// Whether the application can change the code at `address`.
+    pub fn is_changeable(&self, address: Address) -> bool {
+        self.region(address).is_some_and(|region| region.writable || region.shared)
+    }
+
+    pub fn is_writable(&self, page: Address) -> bool {
+        self.region(page).is_some_and(|region| region.writable)
+    }
+
+    pub fn watch(&mut self, page: Address, code: Address) {
+        let codes = self.watched.entry(page).or_default();
+        if !codes.contains(&code) {
+            codes.push(code);
+        }
+    }
+
+    /// Ends the watch over a page; the pages of code that a write there changes.
+    pub fn unwatch(&mut self, page: Address) -> Option<Vec<Address>> {
+        let codes = self.watched.remove(&page)?;
+        for code in &codes {
+            self.pages.remove(code);
+        }
+        Some(codes)
+    }
+
+    pub fn watched(&self) -> Vec<Address> {
+        self.watched.keys().copied().collect()
+    }
+
+    pub fn forget_bytes(&mut self, page: Address) {
+        self.pages.remove(&page);
+    }
+}
+
+/// Executable bytes of one address space.
+pub struct Reader<'a> {
+    pub regions: &'a mut Regions,
+    pub memory: &'a Memory,
+}
+
+impl CodeSource for Reader<'_> {
+    fn fetch(&mut self, pc: Address, buffer: &mut [u8]) -> usize {
+        let mut got = 0;
+        while got < buffer.len() {
+            let at = pc + got as u64;
+            let Some(region) = self.regions.region(at) else { break };
+            let end = region.end.min(page_of(at) + PAGE);
+            let page = page_of(at);
+            if !self.regions.pages.contains_key(&page) {
+                let mut bytes = Box::new([0; PAGE as usize]);
+                if self.memory.read_exact(page, &mut bytes[..]).is_err() {
+                    break;
+                }
+                self.regions.pages.insert(page, bytes);
+            }
+            let bytes = &self.regions.pages[&page];
+            let from = (at - page) as usize;
+            let length = ((end - at) as usize).min(buffer.len() - got);
+            buffer[got..got + length].copy_from_slice(&bytes[from..from + length]);
+            got += length;
+        }
+        got
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removing_the_middle_leaves_both_ends() {
+        let mut regions = Regions::default();
+        regions.add(0x1000..0x5000, false, false);
+        assert!(regions.remove(&(0x2000..0x3000)));
+        assert!(regions.is_executable(0x1fff) && regions.is_executable(0x3000));
+        assert!(!regions.is_executable(0x2000) && !regions.is_executable(0x5000));
+        assert!(!regions.remove(&(0x2000..0x3000)));
+        assert!(regions.overlaps(&(0x2fff..0x3001)) && !regions.overlaps(&(0x2000..0x3000)));
+    }
+
+    #[test]
+    fn only_writable_code_is_watched() {
+        let mut regions = Regions::default();
+        regions.add(0x1000..0x2000, false, false);
+        regions.add(0x2000..0x4000, true, false);
+        assert_eq!(regions.unwatched(&(0x1800..0x3000)), [(0x2000, false)]);
+        regions.watch(0x2000, 0x2000);
+        assert_eq!(regions.unwatched(&(0x1800..0x3000)), []);
+        assert_eq!(regions.unwatch(0x2000), Some(vec![0x2000]));
+    }
+}

@@ -1,0 +1,36 @@
+//! What a run amounted to.
+
+use crate::code::Code;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ended {
+    Status(i32),
+    Signal(i32),
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Report {
+    pub ended: Option<Ended>,
+    pub instructions: u64,
+    pub trace_instructions: u64,
+    pub units: u64,
+    pub cache_bytes: u64,
+    pub translation_ns: u64,
+    pub calls_in_process: u64,
+    pub calls_supervised: u64,
+    pub stops: u64,
+    pub processes: u64,
+    pub threads: u64,
+    pub flushes: u64,
+    pub executable_outside_cache: u64,
+    pub descendants_alive: u64,
+}
+
+impl Report {
+    pub fn add_code(&mut self, code: &Code) {
+        self.units += code.statistics.units;
+        self.cache_bytes += code.statistics.bytes;
+        self.translation_ns += code.statistics.nanoseconds;
+    }
+}

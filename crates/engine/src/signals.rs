@@ -1,0 +1,99 @@
+//! What the application wants done with signals. Pure bookkeeping: delivery is the
+//! supervisor's.
+
+use libc::{siginfo_t, c_int};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+pub type ActionsRef = Rc<RefCell<Actions>>;
+
+/// The handlers of a process; threads share them.
+#[derive(Clone)]
+pub struct Actions([Action; 65]);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Action {
+    pub handler: u64,
+    pub flags: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    Handler,
+    Ignore,
+    Stop,
+    Terminate,
+}
+
+const DEFAULT: Action = Action { handler: libc::SIG_DFL as u64, flags: 0 };
+
+impl Default for Actions {
+    fn default() -> Self {
+        Actions([DEFAULT; 65])
+    }
+}
+
+impl Actions {
+    pub fn get(&self, signal: c_int) -> Action {
+        self.0[signal as usize]
+    }
+
+    pub fn set(&mut self, signal: c_int, action: Action) {
+        self.0[signal as usize] = action;
+    }
+
+    pub fn reset(&mut self, signal: c_int) {
+        self.set(signal, DEFAULT);
+    }
+
+    /// What exec does: handlers become the default, ignored signals stay ignored.
+    pub fn after_exec(&self) -> Actions {
+        let mut actions = self.clone();
+        for action in &mut actions.0 {
+            if action.handler != libc::SIG_IGN as u64 {
+                *action = DEFAULT;
+            }
+        }
+        actions
+    }
+
+    pub fn disposition(&self, signal: c_int) -> Disposition {
+        match self.get(signal).handler {
+            h if h == libc::SIG_IGN as u64 => Disposition::Ignore,
+            h if h == libc::SIG_DFL as u64 => default_disposition(signal),
+            _ => Disposition::Handler,
+        }
+    }
+}
+
+fn default_disposition(signal: c_int) -> Disposition {
+    match signal {
+        libc::SIGCHLD | libc::SIGURG | libc::SIGWINCH | libc::SIGCONT => Disposition::Ignore,
+        libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => Disposition::Stop,
+        _ => Disposition::Terminate,
+    }
+}
+
+/// The bit of a signal in a mask.
+pub const fn bit(signal: c_int) -> u64 {
+    1 << (signal - 1)
+}
+
+/// The engine's own stops are these two, so the target must never really block them.
+pub const NEVER_BLOCKED: u64 = bit(libc::SIGTRAP) | bit(libc::SIGSEGV);
+
+/// Whether the signal was raised by the instruction at hand and not sent by someone.
+pub fn is_synchronous(info: &siginfo_t) -> bool {
+    matches!(
+        info.si_signo,
+        libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP
+    ) && info.si_code > 0
+}
+
+/// Signal names for messages and reports.
+pub fn name(signal: c_int) -> String {
+    match nix::sys::signal::Signal::try_from(signal) {
+        Ok(signal) => signal.as_str().to_owned(),
+        Err(_) => format!("SIG{signal}"),
+    }
+}

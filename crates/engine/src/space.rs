@@ -1,0 +1,75 @@
+//! An address space of the target: the engine's own mappings in it, what counts as
+//! executable, and whose turn it is.
+
+use crate::arena::{ARENA_BYTES, Arena};
+use crate::code::Code;
+use crate::maps::{self, Mapping};
+use crate::memory::{Address, Memory};
+use crate::regions::Regions;
+use crate::task::Tid;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Instant;
+use why_translate::context::Slot;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SpaceId(pub u32);
+
+pub struct Space {
+    pub memory: Memory,
+    /// The target's GS base.
+    pub context: Address,
+    /// Shared with processes forked from this one until either changes its code.
+    pub code: Rc<RefCell<Code>>,
+    pub regions: Regions,
+    /// Who executes in the cache.
+    pub current: Option<Tid>,
+    pub since: Instant,
+    /// Who waits for a turn.
+    pub ready: VecDeque<Tid>,
+    pub others_ready: bool,
+    /// Threads that use this space.
+    pub users: usize,
+    pub trace: Option<crate::tracing::SpaceTrace>,
+    /// Where the trace ended, read when the space was about to end.
+    pub trace_next: Address,
+}
+
+impl Space {
+    pub fn read_slot(&self, slot: Slot) -> u64 {
+        self.memory.read_u64(self.context + slot.0 as u64).unwrap_or(0)
+    }
+
+    pub fn write_slot(&self, slot: Slot, value: u64) {
+        // Fails only when the process is gone.
+        let _ = self.memory.write_u64(self.context + slot.0 as u64, value);
+    }
+
+    pub fn gadget(&self) -> Address {
+        self.code.borrow().arenas[0].gadget()
+    }
+
+    /// The mapping that holds an arena.
+    pub fn is_cache(&self, mapping: &Mapping) -> bool {
+        let code = self.code.borrow();
+        code.arenas.iter().any(|arena| {
+            arena.base <= mapping.range.start
+                && mapping.range.end <= arena.base + ARENA_BYTES as u64
+        })
+    }
+
+    /// An arena for code near `pc`, not mapped yet.
+    pub fn plan_arena(tid: Tid, pc: Address) -> crate::error::Result<Arena> {
+        let maps = maps::read(tid)?;
+        let at = maps::place_near(&maps, pc, ARENA_BYTES as u64).ok_or_else(|| {
+            crate::error::EngineError::system("finding room for the code cache")(
+                std::io::Error::from(std::io::ErrorKind::OutOfMemory),
+            )
+        })?;
+        Arena::new(at)
+    }
+}
+
+/// Where in the context page the supervisor leaves arguments for injected calls.
+pub const SCRATCH: u64 = 0x800;

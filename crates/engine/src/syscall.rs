@@ -1,0 +1,337 @@
+//! System calls that the supervisor makes, or answers itself.
+
+use crate::error::Halt;
+use crate::ptrace::{self, Registers, Stop};
+use crate::signals::{Action, NEVER_BLOCKED};
+use crate::supervisor::{Outcome, Supervisor};
+use crate::task::{Call, State, Tid, returned};
+use std::rc::Rc;
+use why_translate::context::{APP_GS, CALLS_IN_PROCESS, COUNT, LAST_CALL};
+
+const ENOSYS: u64 = -(libc::ENOSYS as i64) as u64;
+const EINVAL: u64 = -(libc::EINVAL as i64) as u64;
+const EFAULT: u64 = -(libc::EFAULT as i64) as u64;
+
+const ARCH_SET_GS: u64 = 0x1001;
+const ARCH_GET_GS: u64 = 0x1004;
+/// Shadow stacks, which would see the cache's calls and not the application's.
+const ARCH_SHADOW_STACKS: std::ops::RangeInclusive<u64> = 0x5001..=0x5005;
+const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
+
+impl Supervisor {
+    /// The thread, its space's current one, wants to make the call that `registers`
+    /// describe, with rip behind its `syscall`.
+    pub(crate) fn begin_call(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        self.report.calls_supervised += 1;
+        let number = registers.rax as u32;
+        match i64::from(number) {
+            libc::SYS_rseq
+            | libc::SYS_io_uring_setup
+            | libc::SYS_io_uring_enter
+            | libc::SYS_io_uring_register => self.answer(tid, &registers, ENOSYS),
+            libc::SYS_rt_sigprocmask => self.change_mask(tid, registers),
+            libc::SYS_rt_sigaction => self.change_action(tid, registers),
+            libc::SYS_rt_sigreturn => self.return_from_handler(tid, registers),
+            libc::SYS_mmap
+            | libc::SYS_munmap
+            | libc::SYS_mprotect
+            | libc::SYS_pkey_mprotect
+            | libc::SYS_mremap
+            | libc::SYS_shmat
+            | libc::SYS_shmdt
+            | libc::SYS_remap_file_pages => self.change_memory(tid, registers),
+            libc::SYS_sched_setaffinity => self.set_affinity(tid, registers),
+            libc::SYS_sched_getaffinity => self.get_affinity(tid, registers),
+            libc::SYS_arch_prctl => self.architecture(tid, registers),
+            libc::SYS_prctl if registers.rdi == PR_SET_SYSCALL_USER_DISPATCH => {
+                self.answer(tid, &registers, EINVAL)
+            }
+            libc::SYS_exit | libc::SYS_exit_group => {
+                self.sample(tid);
+                self.release_into(tid, registers)
+            }
+            libc::SYS_execve | libc::SYS_execveat => {
+                self.sample(tid);
+                self.release_into(tid, registers)
+            }
+            libc::SYS_kill | libc::SYS_tkill | libc::SYS_tgkill => {
+                // It may be the last thing that this process does.
+                self.sample(tid);
+                self.pass(tid, registers)
+            }
+            _ if crate::calls::name(number).is_none() => self.unknown_call(tid, registers),
+            _ => self.release_into(tid, registers),
+        }
+    }
+
+    /// Gives the call's result to the thread without troubling the kernel.
+    pub(crate) fn answer(&mut self, tid: Tid, at_call: &Registers, result: u64) -> Outcome<()> {
+        self.finish(tid, returned(at_call, result))
+    }
+
+    /// Goes on with these registers; the thread has had its turn all along.
+    pub(crate) fn finish(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        self.task(tid).state = State::Ready(registers);
+        self.becomes_ready(tid)
+    }
+
+    /// Makes the call while nobody else runs.
+    fn pass(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let result = self.make(tid, &registers)?;
+        self.answer(tid, &registers, result)
+    }
+
+    /// The application's call as it stands.
+    pub(crate) fn make(&mut self, tid: Tid, r: &Registers) -> Outcome<u64> {
+        let gadget = self.space_of(tid).gadget();
+        let arguments = [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9];
+        Ok(self.call_at(tid, gadget, r, r.rax as i64, arguments)? as u64)
+    }
+
+    /// Starts the call and lets others run meanwhile.
+    fn release_into(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let gadget = self.space_of(tid).gadget();
+        let at_gadget = Registers { rip: gadget, orig_rax: u64::MAX, ..registers };
+        ptrace::set_registers(tid, &at_gadget)?;
+        let call = Call { number: registers.rax as u32, registers };
+        self.task(tid).state = State::InCall(call);
+        ptrace::resume(tid, 0)?;
+        self.release(tid)
+    }
+
+    /// A call begun by [`Supervisor::release_into`] returned.
+    pub(crate) fn call_over(&mut self, tid: Tid, call: &Call, result: u64) -> Outcome<()> {
+        if result == EFAULT && self.unwatch_all(tid)? {
+            return self.release_into(tid, Registers { rax: call.number.into(), ..call.registers });
+        }
+        self.finish(tid, call.returned(result))
+    }
+
+    /// A call made in the cache answered EFAULT.
+    pub(crate) fn call_faulted(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        if self.unwatch_all(tid)? {
+            let number = self.space_of(tid).read_slot(LAST_CALL);
+            return self.begin_call(tid, Registers { rax: number, ..registers });
+        }
+        self.finish(tid, Registers { orig_rax: u64::MAX, ..registers })
+    }
+
+    /// A number that the engine does not know. If the kernel does not know it either,
+    /// that is the answer; else what it did is unknown, and the run ends here.
+    fn unknown_call(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let result = self.make(tid, &registers)?;
+        if result == ENOSYS {
+            return self.answer(tid, &registers, result);
+        }
+        Err(crate::unknown::call(registers.rax, registers.rip - 2).into())
+    }
+
+    // Signals.
+
+    /// rt_sigprocmask, without ever really blocking what the engine needs.
+    fn change_mask(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let Registers { rdi: how, rsi: set, rdx: old, r10: size, .. } = registers;
+        if size != 8 {
+            return self.answer(tid, &registers, EINVAL);
+        }
+        let before = ptrace::signal_mask(tid)? | self.task(tid).hidden_mask;
+        if set != 0 {
+            let Ok(set) = self.space_of(tid).memory.read_u64(set) else {
+                return self.answer(tid, &registers, EFAULT);
+            };
+            let after = match how as i32 {
+                libc::SIG_BLOCK => before | set,
+                libc::SIG_UNBLOCK => before & !set,
+                libc::SIG_SETMASK => set,
+                _ => return self.answer(tid, &registers, EINVAL),
+            };
+            self.set_mask(tid, after)?;
+        }
+        if old != 0 && self.space_of(tid).memory.write_u64(old, before).is_err() {
+            return self.answer(tid, &registers, EFAULT);
+        }
+        self.answer(tid, &registers, 0)
+    }
+
+    fn set_mask(&mut self, tid: Tid, mask: u64) -> Outcome<()> {
+        self.task(tid).hidden_mask = mask & NEVER_BLOCKED;
+        Ok(ptrace::set_signal_mask(tid, mask & !NEVER_BLOCKED)?)
+    }
+
+    fn change_action(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let result = self.make(tid, &registers)?;
+        if result == 0 && registers.rsi != 0 {
+            let memory = &self.space_of(tid).memory;
+            let handler = memory.read_u64(registers.rsi).map_err(|_| Halt::Gone)?;
+            let flags = memory.read_u64(registers.rsi + 8).map_err(|_| Halt::Gone)?;
+            let actions = self.task(tid).actions.clone();
+            actions.borrow_mut().set(registers.rdi as i32, Action { handler, flags });
+        }
+        self.answer(tid, &registers, result)
+    }
+
+    /// rt_sigreturn: the kernel takes all registers from the frame.
+    fn return_from_handler(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let gadget = self.space_of(tid).gadget();
+        ptrace::set_registers(tid, &Registers { rip: gadget, orig_rax: u64::MAX, ..registers })?;
+        let mut stops = 0;
+        while stops < 2 {
+            ptrace::resume_to_syscall(tid)?;
+            match self.wait_for(tid)? {
+                Stop::Syscall => stops += 1,
+                Stop::Signal(signal) => {
+                    let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+                    let own = crate::signals::is_synchronous(&info);
+                    assert!(!own, "signal {signal} in a return from a handler");
+                    self.task(tid).pending.push_back(info);
+                }
+                _ => {}
+            }
+        }
+        let mask = ptrace::signal_mask(tid)?;
+        self.set_mask(tid, mask)?;
+        let registers = ptrace::registers(tid)?;
+        self.finish(tid, Registers { orig_rax: u64::MAX, ..registers })
+    }
+
+    // The processor.
+
+    fn set_affinity(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let size = (registers.rsi as usize).min(self.options.affinity.len());
+        let mut wanted = vec![0; size];
+        if self.space_of(tid).memory.read_exact(registers.rdx, &mut wanted).is_err() {
+            return self.answer(tid, &registers, EFAULT);
+        }
+        let allowed = &self.options.allowed;
+        wanted.resize(allowed.len(), 0);
+        for (wanted, allowed) in wanted.iter_mut().zip(allowed) {
+            *wanted &= allowed;
+        }
+        if wanted.iter().all(|&byte| byte == 0) {
+            return self.answer(tid, &registers, EINVAL);
+        }
+        // All threads stay on the engine's processor; the wish is remembered.
+        let target = if registers.rdi == 0 { tid } else { registers.rdi as Tid };
+        if let Some(task) = self.tasks.get_mut(&target) {
+            task.affinity = Some(wanted);
+            return self.answer(tid, &registers, 0);
+        }
+        self.pass(tid, registers)
+    }
+
+    fn get_affinity(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let target = if registers.rdi == 0 { tid } else { registers.rdi as Tid };
+        let Some(task) = self.tasks.get(&target) else { return self.pass(tid, registers) };
+        let mask = task.affinity.clone().unwrap_or_else(|| self.options.affinity.clone());
+        let size = registers.rsi as usize;
+        if size < mask.len() || size % 8 != 0 {
+            return self.answer(tid, &registers, EINVAL);
+        }
+        if self.space_of(tid).memory.write(registers.rdx, &mask).is_err() {
+            return self.answer(tid, &registers, EFAULT);
+        }
+        self.answer(tid, &registers, mask.len() as u64)
+    }
+
+    fn architecture(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let Registers { rdi: code, rsi: value, .. } = registers;
+        match code {
+            ARCH_SET_GS => {
+                self.task(tid).app_gs = value;
+                self.space_of(tid).write_slot(APP_GS, value);
+                self.answer(tid, &registers, 0)
+            }
+            ARCH_GET_GS => {
+                let space = self.space_of(tid);
+                let base = space.read_slot(APP_GS);
+                let written = space.memory.write_u64(value, base);
+                self.answer(tid, &registers, if written.is_ok() { 0 } else { EFAULT })
+            }
+            code if ARCH_SHADOW_STACKS.contains(&code) => self.answer(tid, &registers, EINVAL),
+            _ => {
+                // ARCH_SET_FS changes the thread's own register: take it over.
+                let result = self.make(tid, &registers)?;
+                let fs_base = ptrace::registers(tid)?.fs_base;
+                self.answer(tid, &Registers { fs_base, ..registers }, result)
+            }
+        }
+    }
+
+    // Processes.
+
+    /// A thread created another one.
+    pub(crate) fn forked(&mut self, tid: Tid) -> Outcome<()> {
+        let child = ptrace::event_message(tid)? as Tid;
+        let parent = &self.tasks[&tid];
+        let State::InCall(call) = &parent.state else { panic!("thread {tid} is in no call") };
+        let flags = self.clone_flags(tid, call);
+        let registers = call.returned(0);
+        let parent = &self.tasks[&tid];
+        let (space, pid) = (parent.space, parent.pid);
+        let (actions, hidden_mask) = (parent.actions.clone(), parent.hidden_mask);
+        let (app_gs, affinity) = (parent.app_gs, parent.affinity.clone());
+        let shares = |flag: i32| flags & flag as u64 != 0;
+        let actions = if shares(libc::CLONE_SIGHAND) {
+            actions
+        } else {
+            Rc::new(std::cell::RefCell::new(actions.borrow().clone()))
+        };
+        let space = if shares(libc::CLONE_VM) { space } else { self.fork_space(space, child)? };
+        let pid = if shares(libc::CLONE_THREAD) { pid } else { child };
+        let mut task = Supervisor::new_task(child, pid, space, actions, State::New(registers));
+        task.hidden_mask = hidden_mask;
+        task.app_gs = app_gs;
+        task.affinity = affinity;
+        self.report.threads += 1;
+        if !shares(libc::CLONE_THREAD) {
+            self.report.processes += 1;
+        }
+        if !shares(libc::CLONE_VM) {
+            let space = &self.spaces[&space];
+            // What the parent did is the parent's.
+            space.write_slot(COUNT, 0);
+            space.write_slot(CALLS_IN_PROCESS, 0);
+        }
+        ptrace::resume(tid, 0)?;
+        self.expect(task)
+    }
+
+    /// What the creating call asked for.
+    fn clone_flags(&self, tid: Tid, call: &Call) -> u64 {
+        match i64::from(call.number) {
+            libc::SYS_clone => call.registers.rdi,
+            libc::SYS_clone3 => {
+                let space = &self.spaces[&self.tasks[&tid].space];
+                space.memory.read_u64(call.registers.rdi).unwrap_or(0)
+            }
+            libc::SYS_vfork => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
+            _ => 0,
+        }
+    }
+
+    /// A process has executed a new program; all its other threads are gone.
+    pub(crate) fn executed(&mut self, tid: Tid) -> Outcome<()> {
+        // The thread that called may have had another id, which is now this one.
+        let former = ptrace::event_message(tid)? as Tid;
+        let caller = self.tasks.remove(&former).expect("a known thread executes");
+        let mut task = caller;
+        let pid = task.pid;
+        let others: Vec<Tid> =
+            self.tasks.values().filter(|t| t.pid == pid).map(|t| t.tid).collect();
+        for other in others {
+            let other = self.tasks.remove(&other).expect("just listed");
+            self.leave_space(&other);
+        }
+        self.deferred.retain(|(other, _)| self.tasks.contains_key(other) || *other == tid);
+        self.leave_space(&task);
+        task.tid = tid;
+        let actions = task.actions.borrow().after_exec();
+        task.actions = Rc::new(std::cell::RefCell::new(actions));
+        task.app_gs = 0;
+        let former_space = task.space;
+        self.tasks.insert(tid, task);
+        self.attach(tid)?;
+        // Whoever shared the old space (after vfork) may be waiting for a turn.
+        self.next_in(former_space)
+    }
+}

@@ -1,0 +1,62 @@
+//! Records that the supervisor itself writes into the trace.
+
+use crate::code::Placed;
+use crate::supervisor::Supervisor;
+use crate::task::Tid;
+use why_trace::{THREAD, UNDO};
+use why_translate::context::TRACE_NEXT;
+
+impl Supervisor {
+    /// From here on the records are of this thread.
+    pub(crate) fn trace_thread(&mut self, tid: Tid) {
+        self.trace_record(tid, THREAD, tid as u64);
+    }
+
+    /// The count of the records so far is wrong by so much.
+    pub(crate) fn trace_undo(&mut self, tid: Tid, by: i64) {
+        self.trace_record(tid, UNDO, by.wrapping_neg() as u64);
+    }
+
+    /// A record of the supervisor's; the buffer's guard distance leaves room.
+    fn trace_record(&mut self, tid: Tid, id: u32, value: u64) {
+        let space = self.space_of(tid);
+        if space.trace.is_none() {
+            return;
+        }
+        let next = space.read_slot(TRACE_NEXT);
+        let words = [u64::from(id), value];
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        if space.memory.write(next, &bytes).is_ok() {
+            space.write_slot(TRACE_NEXT, next + bytes.len() as u64);
+        }
+    }
+
+    /// A unit was left in the middle: its addresses are in the buffer already, and
+    /// only the header is missing; or the whole record is there, and too much.
+    pub(crate) fn trace_partial(
+        &mut self,
+        tid: Tid,
+        placed: &Placed,
+        offset: u32,
+        executed: usize,
+    ) {
+        let unit = &placed.unit;
+        if unit.committed_from.is_some_and(|from| offset >= from) {
+            let total = unit.instructions() as i64;
+            if executed as i64 != total {
+                self.trace_undo(tid, executed as i64 - total);
+            }
+            return;
+        }
+        if executed == 0 {
+            return;
+        }
+        let id = placed.trace_id + executed as u32 - 1;
+        let space = self.space_of(tid);
+        let next = space.read_slot(TRACE_NEXT);
+        if space.memory.write_u64(next, u64::from(id)).is_ok() {
+            let size = why_trace::HEADER_BYTES + 8 * usize::from(unit.slots[executed]);
+            space.write_slot(TRACE_NEXT, next + size as u64);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The trace buffers of an address space and their reader on another core.
+
+use crate::error::Result;
+use crate::memory::{Address, PAGE};
+use crate::shared::SharedMemory;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, RwLock};
+use std::thread::JoinHandle;
+use why_trace::{Counter, RecordShape, Totals};
+
+/// Two buffers: the target fills one while the reader empties the other.
+pub const BUFFER_BYTES: usize = 1 << 20;
+const BUFFERS: usize = 2;
+/// In the target each buffer is followed by a page that faults.
+const STRIDE: u64 = BUFFER_BYTES as u64 + PAGE;
+pub const SPAN: u64 = BUFFERS as u64 * STRIDE;
+
+/// The shapes of all records of a code cache, for every reader of it.
+pub type Shapes = Arc<RwLock<Vec<RecordShape>>>;
+
+pub struct SpaceTrace {
+    pub memory: Arc<SharedMemory>,
+    /// Where the target has the first buffer.
+    pub base: Address,
+    filling: usize,
+    to_reader: Sender<(usize, usize)>,
+    emptied: Receiver<usize>,
+    reader: JoinHandle<Totals>,
+}
+
+impl SpaceTrace {
+    pub fn new(base: Address, shapes: Shapes) -> Result<SpaceTrace> {
+        let memory = Arc::new(SharedMemory::new("trace", BUFFER_BYTES * BUFFERS)?);
+        let (to_reader, full) = channel();
+        let (empty, emptied) = channel();
+        let shared = Arc::clone(&memory);
+        let reader = std::thread::spawn(move || read_all(&shared, &shapes, &full, &empty));
+        Ok(SpaceTrace { memory, base, filling: 0, to_reader, emptied, reader })
+    }
+
+    /// Where buffer `index` lies in the target, and its offset in the shared memory.
+    pub fn buffers(&self) -> [(Address, u64); BUFFERS] {
+        std::array::from_fn(|i| (self.base + i as u64 * STRIDE, (i * BUFFER_BYTES) as u64))
+    }
+
+    pub fn first(&self) -> Address {
+        self.base
+    }
+
+    /// Whether an address lies in a guard page.
+    pub fn is_guard(&self, address: Address) -> bool {
+        address
+            .checked_sub(self.base)
+            .is_some_and(|o| o < SPAN && o % STRIDE >= BUFFER_BYTES as u64)
+    }
+
+    /// Hands the buffer filled up to `next` to the reader; where to go on.
+    pub fn swap(&mut self, next: Address) -> Address {
+        let start = self.base + self.filling as u64 * STRIDE;
+        let sent = self.to_reader.send((self.filling, (next - start) as usize));
+        // The reader ends early only after a malformed record, which `finish` reports.
+        if sent.is_ok() {
+            let _ = self.emptied.recv();
+        }
+        self.filling = (self.filling + 1) % BUFFERS;
+        self.base + self.filling as u64 * STRIDE
+    }
+
+    /// Hands over what is left, and waits for the reader.
+    pub fn finish(mut self, next: Address) -> Totals {
+        self.swap(next);
+        drop(self.to_reader);
+        self.reader.join().expect("the trace is well formed")
+    }
+}
+
+fn read_all(
+    memory: &SharedMemory,
+    shapes: &Shapes,
+    full: &Receiver<(usize, usize)>,
+    empty: &Sender<usize>,
+) -> Totals {
+    let mut counter = Counter::default();
+    let mut learnt = 0;
+    // The other buffer is free from the start.
+    let _ = empty.send(1);
+    for (buffer, length) in full {
+        {
+            let shapes = shapes.read().expect("no writer panicked");
+            counter.learn(&shapes[learnt..]);
+            learnt = shapes.len();
+        }
+        assert!(length <= BUFFER_BYTES);
+        // SAFETY: in bounds; the target does not write to this buffer before it is
+        // reported empty.
+        let bytes = unsafe {
+            std::slice::from_raw_parts(memory.start().add(buffer * BUFFER_BYTES), length)
+        };
+        counter.read(bytes).expect("the trace is well formed");
+        let _ = empty.send(buffer);
+    }
+    counter.totals
+}

@@ -1,0 +1,55 @@
+//! What translated code finds at its GS base: the context page, then the class of
+//! every system call, then the table of indirect branch targets.
+//!
+//! One context serves all threads of an address space, because only one of them
+//! runs at a time. Everything is addressed as `gs:[constant]`, so translated code
+//! does not depend on where the context lies.
+
+/// Where a register's value waits while translated code borrows the register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(pub i32);
+
+pub const SAVED_RCX: Slot = Slot(0x00);
+pub const SAVED_RDX: Slot = Slot(0x08);
+/// A register borrowed to reach memory through the application's own GS base.
+pub const SAVED_SCRATCH: Slot = Slot(0x10);
+/// The two registers borrowed for a whole unit while tracing.
+pub const SAVED_TRACE: [Slot; 2] = [Slot(0x18), Slot(0x20)];
+/// The GS base the application believes it has.
+pub const APP_GS: Slot = Slot(0x28);
+/// Non-zero while another thread waits for its turn: a call that may block must
+/// then go to the supervisor, which lets the other one run.
+pub const OTHERS_READY: Slot = Slot(0x30);
+/// System calls made without the supervisor.
+pub const CALLS_IN_PROCESS: Slot = Slot(0x38);
+/// Where the next trace record goes.
+pub const TRACE_NEXT: Slot = Slot(0x40);
+/// The number of the last call made without the supervisor.
+pub const LAST_CALL: Slot = Slot(0x48);
+/// Instructions executed. On a cache line of its own.
+pub const COUNT: Slot = Slot(0x80);
+
+pub const CONTEXT_BYTES: usize = 0x1000;
+
+/// One byte for each of 2^16 system call numbers: a [`CallClass`].
+pub const CALL_CLASSES: i32 = 0x1000;
+pub const CALL_CLASSES_BYTES: usize = 0x1_0000;
+
+/// 2^16 code addresses, by the low 16 bits of the application's target address.
+/// Zero means unknown: the jump to address zero faults, and the supervisor looks.
+pub const TARGETS: i32 = 0x1_1000;
+pub const TARGETS_BYTES: usize = 0x8_0000;
+
+pub const TOTAL_BYTES: usize = TARGETS as usize + TARGETS_BYTES;
+
+/// How translated code makes a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CallClass {
+    /// The supervisor makes it, or at least looks at it first.
+    Supervised = 0,
+    /// Never waits for another thread and changes nothing the engine must know.
+    Direct = 1,
+    /// Like `Direct`, but it may wait: only when no other thread could run.
+    MayBlock = 2,
+}

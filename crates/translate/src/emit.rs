@@ -1,0 +1,225 @@
+//! Appends machine code. One method per instruction form that translation needs,
+//! named by what it does; all leave the flags alone unless the name says otherwise.
+
+use crate::context::Slot;
+
+/// General purpose register numbers as the hardware encodes them.
+pub mod reg {
+    pub const RAX: u8 = 0;
+    pub const RCX: u8 = 1;
+    pub const RDX: u8 = 2;
+    pub const RSP: u8 = 4;
+}
+
+/// A four-byte displacement that is filled in once its target is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patch(pub u32);
+
+pub struct Emitter {
+    /// The address at which the first byte will run.
+    base: u64,
+    pub code: Vec<u8>,
+    literals: Vec<(Patch, u64)>,
+}
+
+impl Emitter {
+    pub fn new(base: u64) -> Self {
+        Emitter { base, code: Vec::with_capacity(256), literals: Vec::new() }
+    }
+
+    pub fn offset(&self) -> u32 {
+        self.code.len() as u32
+    }
+
+    /// The address of the next byte.
+    pub fn here(&self) -> u64 {
+        self.base + self.code.len() as u64
+    }
+
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.code.extend_from_slice(bytes);
+    }
+
+    pub fn imm32(&mut self, value: i32) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// REX.W with `register` in the reg field, opcode, and `gs:[slot]`.
+    fn gs_form(&mut self, opcode: u8, register: u8, slot: Slot) {
+        self.bytes(&[0x65, 0x48 | (register >> 3) << 2, opcode, 0x04 | (register & 7) << 3, 0x25]);
+        self.imm32(slot.0);
+    }
+
+    pub fn store(&mut self, slot: Slot, register: u8) {
+        self.gs_form(0x89, register, slot);
+    }
+
+    pub fn load(&mut self, register: u8, slot: Slot) {
+        self.gs_form(0x8b, register, slot);
+    }
+
+    /// `add qword gs:[slot], value`; overwrites the arithmetic flags.
+    pub fn add_clobbering_flags(&mut self, slot: Slot, value: i32) {
+        if let Ok(small) = i8::try_from(value) {
+            self.gs_form(0x83, 0, slot);
+            self.bytes(&[small as u8]);
+        } else {
+            self.gs_form(0x81, 0, slot);
+            self.imm32(value);
+        }
+    }
+
+    /// Adds to a slot and leaves flags and registers alone.
+    pub fn add(&mut self, slot: Slot, value: i32, saved_rcx: Slot) {
+        self.store(saved_rcx, reg::RCX);
+        self.add_through_rcx(slot, value);
+        self.load(reg::RCX, saved_rcx);
+    }
+
+    /// Adds to a slot, leaves the flags alone and overwrites rcx.
+    pub fn add_through_rcx(&mut self, slot: Slot, value: i32) {
+        self.load(reg::RCX, slot);
+        self.lea(reg::RCX, reg::RCX, value);
+        self.store(slot, reg::RCX);
+    }
+
+    pub fn mov(&mut self, to: u8, from: u8) {
+        self.bytes(&[0x48 | (from >> 3) << 2 | to >> 3, 0x89, 0xc0 | (from & 7) << 3 | to & 7]);
+    }
+
+    /// `lea to, [base + displacement]`.
+    pub fn lea(&mut self, to: u8, base: u8, displacement: i32) {
+        self.memory_form(0x8d, to, base, displacement);
+    }
+
+    /// `mov [base + displacement], from`, eight bytes.
+    pub fn store_at(&mut self, base: u8, displacement: i32, from: u8) {
+        self.memory_form(0x89, from, base, displacement);
+    }
+
+    /// REX.W, opcode, register, `[base + displacement]`.
+    fn memory_form(&mut self, opcode: u8, register: u8, base: u8, displacement: i32) {
+        self.bytes(&[0x48 | (register >> 3) << 2 | base >> 3, opcode]);
+        self.base_displacement(register, base, displacement);
+    }
+
+    pub fn base_displacement(&mut self, register: u8, base: u8, displacement: i32) {
+        let small = i8::try_from(displacement);
+        let mode = if small.is_ok() { 0x40 } else { 0x80 };
+        self.bytes(&[mode | (register & 7) << 3 | base & 7]);
+        if base & 7 == reg::RSP {
+            self.bytes(&[0x24]);
+        }
+        match small {
+            Ok(byte) => self.bytes(&[byte as u8]),
+            Err(_) => self.imm32(displacement),
+        }
+    }
+
+    /// `mov dword [base + displacement], value`.
+    pub fn store_value32_at(&mut self, base: u8, displacement: i32, value: u32) {
+        if base >= 8 {
+            self.bytes(&[0x41]);
+        }
+        self.bytes(&[0xc7]);
+        self.base_displacement(0, base, displacement);
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// `mov register, value`, the value being kept behind the code.
+    pub fn load_literal(&mut self, register: u8, value: u64) {
+        self.bytes(&[0x48 | (register >> 3) << 2, 0x8b, 0x05 | (register & 7) << 3]);
+        self.literal(value);
+    }
+
+    /// Pushes a 64-bit value.
+    pub fn push_value(&mut self, value: u64) {
+        if let Ok(short) = i32::try_from(value as i64) {
+            self.bytes(&[0x68]);
+            self.imm32(short);
+        } else {
+            self.bytes(&[0xff, 0x35]);
+            self.literal(value);
+        }
+    }
+
+    fn literal(&mut self, value: u64) {
+        self.literals.push((Patch(self.offset()), value));
+        self.imm32(0);
+    }
+
+    /// `jmp rel32`, to be patched.
+    pub fn jmp(&mut self) -> Patch {
+        self.bytes(&[0xe9]);
+        self.patch_place()
+    }
+
+    /// `jcc rel32`, to be patched; `condition` is the low nibble of the opcode.
+    pub fn jcc(&mut self, condition: u8) -> Patch {
+        self.bytes(&[0x0f, 0x80 | condition]);
+        self.patch_place()
+    }
+
+    pub fn patch_place(&mut self) -> Patch {
+        let patch = Patch(self.offset());
+        self.imm32(0);
+        patch
+    }
+
+    /// `jrcxz` to a place that [`Emitter::land`] fixes.
+    pub fn jrcxz(&mut self) -> ShortJump {
+        self.short(0xe3)
+    }
+
+    pub fn jmp_short(&mut self) -> ShortJump {
+        self.short(0xeb)
+    }
+
+    /// A two-byte branch with any short-branch opcode.
+    pub fn short(&mut self, opcode: u8) -> ShortJump {
+        self.bytes(&[opcode, 0]);
+        ShortJump(self.offset())
+    }
+
+    /// Makes a short jump land here.
+    pub fn land(&mut self, jump: ShortJump) {
+        let distance = self.offset() - jump.0;
+        self.code[jump.0 as usize - 1] = i8::try_from(distance).expect("short jump") as u8;
+    }
+
+    /// Points a patch at an offset within this code.
+    pub fn patch_to(&mut self, patch: Patch, offset: u32) {
+        let at = patch.0 as usize;
+        let displacement = offset as i32 - (patch.0 as i32 + 4);
+        self.code[at..at + 4].copy_from_slice(&displacement.to_le_bytes());
+    }
+
+    /// Writes the literals behind the code and points their users at them.
+    pub fn finish(&mut self) -> Vec<u32> {
+        if self.literals.is_empty() {
+            return Vec::new();
+        }
+        while !self.here().is_multiple_of(8) {
+            self.code.push(0xcc);
+        }
+        let mut places: Vec<(u64, u32)> = Vec::new();
+        for (patch, value) in std::mem::take(&mut self.literals) {
+            let at = match places.iter().find(|(known, _)| *known == value) {
+                Some((_, at)) => *at,
+                None => {
+                    let at = self.offset();
+                    self.bytes(&value.to_le_bytes());
+                    places.push((value, at));
+                    at
+                }
+            };
+            self.patch_to(patch, at);
+        }
+        places.into_iter().map(|(_, at)| at).collect()
+    }
+}
+
+/// A two-byte branch whose target is not known yet: the offset behind it.
+#[must_use]
+#[derive(Debug)]
+pub struct ShortJump(u32);

@@ -1,0 +1,173 @@
+//! Reads application code up to where a unit ends.
+
+use iced_x86::{
+    Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register, RflagsBits,
+};
+
+/// How control goes on after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    Next,
+    /// Condition number and target.
+    Conditional(u8, u64),
+    /// `loop`, `jrcxz` and their like, which have a short form only.
+    Counted(u64),
+    Jump(u64),
+    Call(u64),
+    IndirectJump,
+    IndirectCall,
+    /// Bytes popped beyond the return address.
+    Return(u16),
+    Syscall,
+    Breakpoint,
+    /// `xbegin` with its fallback.
+    Transaction(u64),
+    Unsupported,
+}
+
+pub struct Scanned<'a> {
+    pub insn: Instruction,
+    pub bytes: &'a [u8],
+    pub flow: Flow,
+    /// Offset of the displacement when the operand is relative to RIP.
+    pub rip_displacement: Option<usize>,
+}
+
+impl Scanned<'_> {
+    pub fn next(&self) -> u64 {
+        self.insn.next_ip()
+    }
+}
+
+pub struct Limits {
+    pub instructions: usize,
+    pub branches: usize,
+}
+
+/// The instructions of the unit at `pc`, at least one unless `bytes` does not hold
+/// a whole instruction or what it holds is not one.
+pub fn scan<'a>(pc: u64, bytes: &'a [u8], limits: &Limits) -> Vec<Scanned<'a>> {
+    let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
+    let mut scanned = Vec::with_capacity(16);
+    let mut branches = 0;
+    while scanned.len() < limits.instructions {
+        let start = decoder.position();
+        let insn = decoder.decode();
+        if insn.is_invalid() {
+            break;
+        }
+        let bytes = &bytes[start..start + insn.len()];
+        let flow = flow(&insn, bytes);
+        let rip_displacement = insn
+            .is_ip_rel_memory_operand()
+            .then(|| decoder.get_constant_offsets(&insn).displacement_offset());
+        scanned.push(Scanned { insn, bytes, flow, rip_displacement });
+        match flow {
+            Flow::Next | Flow::Syscall => {}
+            // A loop's back edge ends the unit: both ways out then need no
+            // correction of the count.
+            Flow::Conditional(_, target) | Flow::Counted(target) => {
+                branches += 1;
+                if target <= insn.ip() || branches == limits.branches {
+                    break;
+                }
+            }
+            _ => break,
+        }
+    }
+    scanned
+}
+
+fn flow(insn: &Instruction, bytes: &[u8]) -> Flow {
+    use Mnemonic as M;
+    match insn.mnemonic() {
+        M::Jmp if insn.is_jmp_short_or_near() => Flow::Jump(insn.near_branch_target()),
+        M::Call if insn.is_call_near() => Flow::Call(insn.near_branch_target()),
+        // With an operand-size prefix vendors differ in what these do.
+        M::Jmp | M::Call | M::Ret if bytes[0] == 0x66 => Flow::Unsupported,
+        M::Jmp if insn.is_jmp_near_indirect() => Flow::IndirectJump,
+        M::Call if insn.is_call_near_indirect() => Flow::IndirectCall,
+        M::Ret => Flow::Return(if insn.op_count() == 1 { insn.immediate16() } else { 0 }),
+        _ if insn.is_jcc_short_or_near() => {
+            let opcode = bytes[bytes.len() - if insn.is_jcc_near() { 5 } else { 2 }];
+            Flow::Conditional(opcode & 15, insn.near_branch_target())
+        }
+        M::Loop | M::Loope | M::Loopne | M::Jrcxz | M::Jecxz => {
+            Flow::Counted(insn.near_branch_target())
+        }
+        M::Jcxz => Flow::Unsupported,
+        M::Syscall => Flow::Syscall,
+        M::Int3 => Flow::Breakpoint,
+        M::Xbegin => Flow::Transaction(insn.near_branch_target()),
+        M::Jmp
+        | M::Call
+        | M::Retf
+        | M::Iret
+        | M::Iretd
+        | M::Iretq
+        | M::Int
+        | M::Int1
+        | M::Sysenter
+        | M::Swapgs
+        | M::Lfs
+        | M::Lgs => Flow::Unsupported,
+        M::Mov | M::Pop if writes_segment(insn) => Flow::Unsupported,
+        _ => Flow::Next,
+    }
+}
+
+fn writes_segment(insn: &Instruction) -> bool {
+    insn.op0_kind() == OpKind::Register
+        && matches!(insn.op0_register(), Register::FS | Register::GS)
+}
+
+const ARITHMETIC: u32 = RflagsBits::OF
+    | RflagsBits::SF
+    | RflagsBits::ZF
+    | RflagsBits::AF
+    | RflagsBits::CF
+    | RflagsBits::PF;
+
+/// Whether the instruction overwrites all arithmetic flags, reads none and cannot
+/// fault: just before it the flags are free.
+pub fn frees_flags(insn: &Instruction) -> bool {
+    use Mnemonic as M;
+    matches!(insn.mnemonic(), M::Add | M::Sub | M::Cmp | M::Test | M::And | M::Or | M::Xor | M::Neg)
+        && (0..insn.op_count()).all(|op| insn.op_kind(op) != OpKind::Memory)
+        && insn.rflags_read() & ARITHMETIC == 0
+        && insn.rflags_modified() & ARITHMETIC == ARITHMETIC
+}
+
+/// The system call number that a `syscall` will use, when it is a constant set in
+/// the instructions before it.
+pub fn call_number(before: &[Scanned]) -> Option<u32> {
+    for scanned in before.iter().rev() {
+        let insn = &scanned.insn;
+        match insn.code() {
+            Code::Mov_r32_imm32 | Code::Mov_rm32_imm32 if insn.op0_register() == Register::EAX => {
+                return Some(insn.immediate32());
+            }
+            Code::Mov_rm64_imm32 if insn.op0_register() == Register::RAX => {
+                return u32::try_from(insn.immediate32to64()).ok();
+            }
+            Code::Xor_r32_rm32 | Code::Xor_rm32_r32
+                if insn.op0_register() == Register::EAX
+                    && insn.op1_kind() == OpKind::Register
+                    && insn.op1_register() == Register::EAX =>
+            {
+                return Some(0);
+            }
+            _ => {}
+        }
+        // Only moves between other registers may stand between: anything else
+        // might write rax in a way not seen here.
+        let harmless = matches!(insn.mnemonic(), Mnemonic::Mov | Mnemonic::Lea | Mnemonic::Xor)
+            && insn.op0_kind() == OpKind::Register
+            && insn.op0_register().full_register() != Register::RAX
+            || matches!(insn.mnemonic(), Mnemonic::Nop | Mnemonic::Endbr64);
+        if !harmless {
+            return None;
+        }
+    }
+    None
+}

@@ -1,0 +1,480 @@
+//! From application code to a [`Unit`].
+
+use crate::Tool;
+use crate::context::{
+    APP_GS, CALL_CLASSES, CALLS_IN_PROCESS, COUNT, CallClass, LAST_CALL, OTHERS_READY, SAVED_RCX, SAVED_RDX,
+    TARGETS,
+};
+use crate::emit::{Emitter, Patch, reg};
+use crate::gs;
+use crate::scan::{Flow, Limits, Scanned, call_number, frees_flags, scan};
+use crate::trace::Tracer;
+use crate::unit::{Exit, ExitKind, InsnSpan, SpanDetail, Unit};
+use iced_x86::{Mnemonic, Register};
+
+const UNIT_INSTRUCTIONS: usize = 64;
+const UNIT_BRANCHES: usize = 4;
+
+/// Every unit is at least this long, so that a jump fits over its entry.
+const SHORTEST: usize = 5;
+
+pub struct Request<'a> {
+    pub pc: u64,
+    /// Application code from `pc` on.
+    pub bytes: &'a [u8],
+    /// Where the unit will run.
+    pub at: u64,
+    pub tool: Tool,
+    /// At most so many instructions.
+    pub at_most: Option<usize>,
+    pub call_class: fn(u32) -> CallClass,
+    /// The trace id of the unit's first exit; the others follow.
+    pub trace_id: u32,
+    /// Whether the CPU has transactions.
+    pub transactions: bool,
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum TranslateError {
+    /// No whole instruction here: either no code follows, or it is none.
+    #[error("no instruction can be read at {0:#x}")]
+    NoInstruction(u64),
+    #[error("the operand of the instruction at {0:#x} is out of reach")]
+    OutOfReach(u64),
+    #[error("the instruction at {0:#x} uses GS in a way that is not translated")]
+    UnknownGsUse(u64),
+}
+
+pub fn translate(request: &Request) -> Result<Unit, TranslateError> {
+    let limits = Limits {
+        instructions: request.at_most.unwrap_or(UNIT_INSTRUCTIONS),
+        branches: UNIT_BRANCHES,
+    };
+    let mut scanned = scan(request.pc, request.bytes, &limits);
+    if scanned.is_empty() {
+        return Err(TranslateError::NoInstruction(request.pc));
+    }
+    cut_at_calls(&mut scanned, request);
+    Translator::new(request, scanned).run()
+}
+
+/// A unit ends with a call that goes to the supervisor. When tracing it neither
+/// begins before a call nor goes on behind it, because a call needs the registers
+/// that tracing borrows.
+fn cut_at_calls(scanned: &mut Vec<Scanned>, request: &Request) {
+    let keep = scanned.iter().enumerate().find_map(|(index, insn)| {
+        if insn.flow != Flow::Syscall {
+            return None;
+        }
+        if request.tool == Tool::Trace {
+            return Some(index.max(1));
+        }
+        let class = call_number(&scanned[..index]).map(request.call_class);
+        (class == Some(CallClass::Supervised)).then_some(index + 1)
+    });
+    if let Some(keep) = keep {
+        scanned.truncate(keep);
+    }
+}
+
+/// A way out that is emitted behind the straight-line code.
+struct Pad {
+    site: Patch,
+    kind: ExitKind,
+    executed: u32,
+}
+
+struct Translator<'a> {
+    request: &'a Request<'a>,
+    scanned: Vec<Scanned<'a>>,
+    e: Emitter,
+    spans: Vec<InsnSpan>,
+    pads: Vec<Pad>,
+    exits: Vec<Exit>,
+    displacements: Vec<u32>,
+    /// Before which instruction the whole unit is counted, and from which offset on.
+    count_before: Option<usize>,
+    counted_from: Option<u32>,
+    tracer: Option<Tracer>,
+    committed_from: Option<u32>,
+}
+
+impl<'a> Translator<'a> {
+    fn new(request: &'a Request<'a>, mut scanned: Vec<Scanned<'a>>) -> Self {
+        let tracer = (request.tool == Tool::Trace).then(|| Tracer::plan(&mut scanned, request));
+        let count_before = (request.tool == Tool::Count)
+            .then(|| scanned.iter().position(|s| frees_flags(&s.insn)).unwrap_or(0));
+        Translator {
+            e: Emitter::new(request.at),
+            spans: Vec::with_capacity(scanned.len()),
+            pads: Vec::new(),
+            exits: Vec::new(),
+            displacements: Vec::new(),
+            count_before,
+            counted_from: None,
+            tracer,
+            committed_from: None,
+            request,
+            scanned,
+        }
+    }
+
+    fn run(mut self) -> Result<Unit, TranslateError> {
+        if let Some(tracer) = &self.tracer {
+            tracer.open(&mut self.e);
+        }
+        let scanned = std::mem::take(&mut self.scanned);
+        let mut ended = false;
+        for (index, insn) in scanned.iter().enumerate() {
+            self.spans.push(InsnSpan {
+                pc: insn.insn.ip(),
+                code: self.e.offset(),
+                detail: SpanDetail::Plain,
+            });
+            if self.count_before == Some(index) {
+                self.count(insn, scanned.len());
+            }
+            if let Some(tracer) = &self.tracer {
+                tracer.record(index, &mut self.e);
+            }
+            ended = self.instruction(index, &scanned)?;
+        }
+        let total = scanned.len() as u32;
+        if !ended {
+            let next = scanned[scanned.len() - 1].next();
+            self.leave(ExitKind::Direct(next), total, total);
+        }
+        let stubs = self.stubs(total);
+        while self.e.code.len() < SHORTEST {
+            self.e.bytes(&[0xcc]);
+        }
+        let literals = self.e.finish();
+        let (borrowed, slots) = match &self.tracer {
+            Some(tracer) => (tracer.borrowed(), tracer.slots_before()),
+            None => (None, Vec::new()),
+        };
+        Ok(Unit {
+            pc: self.request.pc,
+            end: scanned[scanned.len() - 1].next(),
+            code: self.e.code,
+            spans: self.spans,
+            stubs,
+            exits: self.exits,
+            counted_from: self.counted_from,
+            committed_from: self.committed_from,
+            borrowed,
+            slots,
+            literals,
+            displacements: self.displacements,
+        })
+    }
+
+    fn count(&mut self, insn: &Scanned, total: usize) {
+        if frees_flags(&insn.insn) {
+            self.e.add_clobbering_flags(COUNT, total as i32);
+        } else {
+            self.e.add(COUNT, total as i32, SAVED_RCX);
+        }
+        self.counted_from = Some(self.e.offset());
+    }
+
+    /// Emits one instruction; true if control cannot go on behind it.
+    fn instruction(&mut self, index: usize, all: &[Scanned]) -> Result<bool, TranslateError> {
+        let insn = &all[index];
+        let executed = index as u32 + 1;
+        let total = all.len() as u32;
+        match insn.flow {
+            Flow::Next => self.copy(insn)?,
+            Flow::Conditional(condition, target) => {
+                let site = self.e.jcc(condition);
+                self.pads.push(Pad { site, kind: ExitKind::Direct(target), executed });
+            }
+            Flow::Counted(target) => {
+                let (opcode, prefixes) = insn.bytes[..insn.bytes.len() - 1].split_last().unwrap();
+                self.e.bytes(prefixes);
+                let taken = self.e.short(*opcode);
+                let skip = self.e.jmp_short();
+                self.e.land(taken);
+                let site = self.e.jmp();
+                self.pads.push(Pad { site, kind: ExitKind::Direct(target), executed });
+                self.e.land(skip);
+            }
+            Flow::Jump(target) => {
+                self.leave(ExitKind::Direct(target), executed, total);
+                return Ok(true);
+            }
+            Flow::Call(target) => {
+                self.e.push_value(insn.next());
+                self.leave(ExitKind::Direct(target), executed, total);
+                return Ok(true);
+            }
+            Flow::IndirectJump | Flow::IndirectCall | Flow::Return(_) => {
+                self.commit(executed);
+                self.indirect(insn)?;
+                return Ok(true);
+            }
+            Flow::Syscall => {
+                let class = call_number(&all[..index]).map(self.request.call_class);
+                return Ok(self.syscall(insn, class, executed, total));
+            }
+            Flow::Breakpoint => {
+                self.leave(ExitKind::Breakpoint { next: insn.next() }, executed, total);
+                return Ok(true);
+            }
+            Flow::Transaction(fallback) if self.request.transactions => {
+                // Every transaction aborts at once, with no hint to try again.
+                self.e.bytes(&[0xb8, 0, 0, 0, 0]);
+                self.leave(ExitKind::Direct(fallback), executed, total);
+                return Ok(true);
+            }
+            // Without transactions in the CPU this is an invalid instruction.
+            Flow::Transaction(_) => self.e.bytes(&[0x0f, 0x0b]),
+            Flow::Unsupported => {
+                self.leave(ExitKind::Unsupported { pc: insn.insn.ip() }, executed - 1, total);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Copies an instruction that means the same wherever it stands, or would but
+    /// for a displacement from RIP.
+    fn copy(&mut self, scanned: &Scanned) -> Result<(), TranslateError> {
+        let insn = &scanned.insn;
+        if let Some(at) = scanned.rip_displacement {
+            return self.copy_rip_relative(scanned, at);
+        }
+        match insn.mnemonic() {
+            Mnemonic::Rdgsbase => gs::read_base(&mut self.e, insn, APP_GS),
+            Mnemonic::Wrgsbase => gs::write_base(&mut self.e, insn, APP_GS),
+            _ if insn.segment_prefix() == Register::GS && gs::touches_memory(insn) => {
+                let detail = gs::through_scratch(&mut self.e, insn)
+                    .ok_or(TranslateError::UnknownGsUse(insn.ip()))?;
+                self.set_detail(detail);
+            }
+            _ => self.e.bytes(scanned.bytes),
+        }
+        Ok(())
+    }
+
+    fn copy_rip_relative(&mut self, scanned: &Scanned, at: usize) -> Result<(), TranslateError> {
+        let insn = &scanned.insn;
+        if insn.segment_prefix() == Register::GS {
+            return Err(TranslateError::UnknownGsUse(insn.ip()));
+        }
+        // Relative to EIP: the target has been computed with 32 bits; the prefix goes.
+        let skip = usize::from(scanned.bytes[0] == 0x67);
+        let bytes = &scanned.bytes[skip..];
+        let at = at - skip;
+        let end = self.e.here() + bytes.len() as u64;
+        let target = insn.memory_displacement64();
+        let displacement = i32::try_from(target.wrapping_sub(end) as i64)
+            .map_err(|_| TranslateError::OutOfReach(insn.ip()))?;
+        let place = self.e.offset() + at as u32;
+        self.e.bytes(&bytes[..at]);
+        self.e.imm32(displacement);
+        self.e.bytes(&bytes[at + 4..]);
+        self.displacements.push(place);
+        Ok(())
+    }
+
+    /// Looks up the target in the table and goes there. See [`crate::chain`].
+    fn indirect(&mut self, scanned: &Scanned) -> Result<(), TranslateError> {
+        self.e.store(SAVED_RCX, reg::RCX);
+        let from = self.e.offset();
+        self.set_detail(SpanDetail::Borrowed { from, register: reg::RCX, slot: SAVED_RCX });
+        match scanned.flow {
+            Flow::Return(extra) => {
+                self.e.bytes(&[0x59]); // pop rcx
+                if extra != 0 {
+                    self.e.lea(reg::RSP, reg::RSP, extra.into());
+                }
+            }
+            _ => self.target_to_rcx(scanned)?,
+        }
+        if scanned.flow == Flow::IndirectCall {
+            self.e.push_value(scanned.next());
+        }
+        self.e.store(SAVED_RDX, reg::RDX);
+        self.e.bytes(&[0x0f, 0xb7, 0xd1]); // movzx edx, cx
+        self.e.bytes(&[0x65, 0xff, 0x24, 0xd5]); // jmp gs:[TARGETS + rdx*8]
+        self.e.imm32(TARGETS);
+        Ok(())
+    }
+
+    /// `mov rcx, operand` with the operand of an indirect jump or call.
+    fn target_to_rcx(&mut self, scanned: &Scanned) -> Result<(), TranslateError> {
+        let insn = &scanned.insn;
+        let bytes = scanned.bytes;
+        let opcode = bytes.iter().position(|&b| b == 0xff).expect("FF /2 or FF /4");
+        let rex = if opcode > 0 && bytes[opcode - 1] & 0xf0 == 0x40 { bytes[opcode - 1] } else { 0 };
+        let modrm = bytes[opcode + 1];
+        let mut converted = Vec::with_capacity(16);
+        match insn.segment_prefix() {
+            Register::FS => converted.push(0x64),
+            Register::GS => return Err(TranslateError::UnknownGsUse(insn.ip())),
+            _ => {}
+        }
+        let rip_relative = scanned.rip_displacement.is_some();
+        if !rip_relative && bytes[..opcode].contains(&0x67) {
+            converted.push(0x67);
+        }
+        converted.extend([0x48 | rex & 0x03, 0x8b, modrm & 0xc7 | reg::RCX << 3]);
+        if rip_relative {
+            let end = self.e.here() + converted.len() as u64 + 4;
+            let target = insn.memory_displacement64();
+            let displacement = i32::try_from(target.wrapping_sub(end) as i64)
+                .map_err(|_| TranslateError::OutOfReach(insn.ip()))?;
+            self.displacements.push(self.e.offset() + converted.len() as u32);
+            converted.extend(displacement.to_le_bytes());
+        } else {
+            converted.extend_from_slice(&bytes[opcode + 2..]);
+        }
+        self.e.bytes(&converted);
+        Ok(())
+    }
+
+    /// A system call; true if the unit ends here. The hardware leaves the return
+    /// address in rcx and the flags in r11, so both are free before the call.
+    fn syscall(
+        &mut self,
+        insn: &Scanned,
+        class: Option<CallClass>,
+        executed: u32,
+        total: u32,
+    ) -> bool {
+        let next = insn.next();
+        let supervised = ExitKind::Syscall { next };
+        if let Some(tracer) = &self.tracer {
+            tracer.commit_through_rcx(&mut self.e);
+            self.committed_from = Some(self.e.offset());
+        }
+        match class {
+            Some(CallClass::Supervised) => {
+                self.leave(supervised, executed, total);
+                return true;
+            }
+            Some(CallClass::Direct) => {}
+            Some(CallClass::MayBlock) => {
+                self.e.load(reg::RCX, OTHERS_READY);
+                let alone = self.e.jrcxz();
+                self.pad(supervised, executed);
+                self.e.land(alone);
+            }
+            None => self.call_by_class(supervised, executed),
+        }
+        self.e.add_through_rcx(CALLS_IN_PROCESS, 1);
+        self.e.store(LAST_CALL, reg::RAX);
+        self.e.bytes(&[0x0f, 0x05]);
+        self.set_detail(SpanDetail::Syscall { behind: self.e.offset() });
+        const EFAULT: i32 = 14;
+        self.e.lea(reg::RCX, reg::RAX, EFAULT);
+        let fault = self.e.jrcxz();
+        let fine = self.e.jmp_short();
+        self.e.land(fault);
+        self.pad(ExitKind::SyscallFault { next }, executed);
+        self.e.land(fine);
+        self.e.load_literal(reg::RCX, next);
+        false
+    }
+
+    /// The number is known at run time only: look its class up.
+    fn call_by_class(&mut self, supervised: ExitKind, executed: u32) {
+        let e = &mut self.e;
+        e.bytes(&[0x89, 0xc1]); // mov ecx, eax
+        e.bytes(&[0x44, 0x0f, 0xb7, 0xd8]); // movzx r11d, ax
+        e.bytes(&[0x49, 0xf7, 0xd3]); // not r11
+        e.bytes(&[0x4a, 0x8d, 0x4c, 0x19, 0x01]); // lea rcx, [rcx + r11 + 1]
+        let in_table = e.jrcxz();
+        let out = e.jmp_short();
+        e.land(in_table);
+        e.bytes(&[0x0f, 0xb7, 0xc8]); // movzx ecx, ax
+        e.bytes(&[0x65, 0x0f, 0xb6, 0x89]); // movzx ecx, byte gs:[CALL_CLASSES + rcx]
+        e.imm32(CALL_CLASSES);
+        let slow = e.jrcxz();
+        e.lea(reg::RCX, reg::RCX, -(CallClass::Direct as i32));
+        let direct = e.jrcxz();
+        e.load(reg::RCX, OTHERS_READY);
+        let alone = e.jrcxz();
+        e.land(out);
+        e.land(slow);
+        self.pad(supervised, executed);
+        self.e.land(direct);
+        self.e.land(alone);
+    }
+
+    fn set_detail(&mut self, detail: SpanDetail) {
+        self.spans.last_mut().expect("within an instruction").detail = detail;
+    }
+
+    /// A jump to a way out.
+    fn pad(&mut self, kind: ExitKind, executed: u32) {
+        let site = self.e.jmp();
+        self.pads.push(Pad { site, kind, executed });
+    }
+
+    /// Ends the straight-line code with this exit.
+    fn leave(&mut self, kind: ExitKind, executed: u32, total: u32) {
+        if self.tracer.as_ref().is_some_and(|t| t.borrowed().is_some()) {
+            self.commit(executed);
+            self.stub(None, kind, executed);
+        } else if self.correction(executed, total) != 0 {
+            self.correct(executed, total);
+            self.stub(None, kind, executed);
+        } else {
+            self.pad(kind, executed);
+        }
+    }
+
+    fn stub(&mut self, site: Option<Patch>, kind: ExitKind, executed: u32) {
+        let stub = self.e.offset();
+        self.e.bytes(&[0xcc]);
+        let next = self.e.jmp();
+        self.e.patch_to(next, stub);
+        self.exits.push(Exit { stub, site, kind, executed });
+    }
+
+    /// Writes the trace record of a unit of which so many instructions executed.
+    fn commit(&mut self, executed: u32) {
+        if let Some(tracer) = &self.tracer
+            && tracer.borrowed().is_some()
+        {
+            tracer.commit(executed, &mut self.e);
+            self.committed_from = Some(self.e.offset());
+        }
+    }
+
+    /// What has to be added to the count when the unit is left early.
+    fn correction(&self, executed: u32, total: u32) -> i32 {
+        match self.count_before {
+            None => 0,
+            Some(at) if executed as usize > at => executed as i32 - total as i32,
+            Some(_) => executed as i32,
+        }
+    }
+
+    fn correct(&mut self, executed: u32, total: u32) {
+        let correction = self.correction(executed, total);
+        if correction != 0 {
+            self.e.add(COUNT, correction, SAVED_RCX);
+        }
+    }
+
+    /// Emits the ways out; returns where they begin.
+    fn stubs(&mut self, total: u32) -> u32 {
+        let begin = self.e.offset();
+        for pad in std::mem::take(&mut self.pads) {
+            let start = self.e.offset();
+            self.e.patch_to(pad.site, start);
+            if matches!(pad.kind, ExitKind::Direct(_)) {
+                self.correct(pad.executed, total);
+                if let Some(tracer) = &self.tracer {
+                    tracer.commit(pad.executed, &mut self.e);
+                }
+            }
+            let direct = self.e.offset() == start && matches!(pad.kind, ExitKind::Direct(_));
+            self.stub(direct.then_some(pad.site), pad.kind, pad.executed);
+        }
+        begin
+    }
+}

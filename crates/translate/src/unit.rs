@@ -1,0 +1,163 @@
+//! A translated unit: straight-line application code with side exits, and the map
+//! from its cache addresses back to application state.
+
+use crate::context::Slot;
+use crate::emit::Patch;
+
+/// Where a unit hands over. The stub is `int3; jmp rel32`: unlinked, it traps to
+/// the supervisor; linked, the first byte becomes a `nop`.
+#[derive(Clone, Debug)]
+pub struct Exit {
+    /// Offset of the stub's `int3`.
+    pub stub: u32,
+    /// A branch that may go straight to the target once it is known, when nothing
+    /// has to be done on the way.
+    pub site: Option<Patch>,
+    pub kind: ExitKind,
+    /// Instructions executed when the unit is left here.
+    pub executed: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitKind {
+    /// To the unit of this application address.
+    Direct(u64),
+    /// The application's `syscall` before this address, all registers in place.
+    Syscall { next: u64 },
+    /// The call was made here and answered EFAULT, perhaps only because the engine
+    /// had write-protected a page of code.
+    SyscallFault { next: u64 },
+    /// The application's own `int3`.
+    Breakpoint { next: u64 },
+    /// An instruction that the engine does not translate.
+    Unsupported { pc: u64 },
+}
+
+impl ExitKind {
+    pub fn target(self) -> Option<u64> {
+        match self {
+            ExitKind::Direct(target) => Some(target),
+            _ => None,
+        }
+    }
+}
+
+/// Which cache bytes an application instruction became.
+#[derive(Clone, Copy, Debug)]
+pub struct InsnSpan {
+    pub pc: u64,
+    pub code: u32,
+    pub detail: SpanDetail,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanDetail {
+    Plain,
+    /// From this offset on, the register's value is in the slot.
+    Borrowed { from: u32, register: u8, slot: Slot },
+    /// The offset behind the `syscall` made in the cache.
+    Syscall { behind: u32 },
+}
+
+/// What a cache address within a unit means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Before this instruction; the application's state is complete, but for the
+    /// registers that the unit borrows as a whole.
+    Before(usize),
+    /// Within this instruction's code; a fault here is the instruction's fault.
+    Within(usize, Option<(u8, Slot)>),
+    /// Behind this instruction's in-process system call.
+    BehindSyscall(usize),
+    /// On the way out.
+    Leaving,
+    /// At the `int3` of this exit.
+    AtExit(usize),
+}
+
+#[derive(Clone, Debug)]
+pub struct Unit {
+    pub pc: u64,
+    /// The end of the application code that was read.
+    pub end: u64,
+    pub code: Vec<u8>,
+    pub spans: Vec<InsnSpan>,
+    /// Offset behind the last instruction's own code: stubs and literals follow.
+    pub stubs: u32,
+    pub exits: Vec<Exit>,
+    /// From this offset on the whole unit's instructions have been counted.
+    pub counted_from: Option<u32>,
+    /// From this offset on the trace record has been written.
+    pub committed_from: Option<u32>,
+    /// Tracing borrows these registers from the offset on until the unit is left.
+    pub borrowed: Option<Borrowed>,
+    /// How many trace slots have been written before each instruction, then in all.
+    pub slots: Vec<u16>,
+    /// Offsets of eight-byte literals that hold application addresses.
+    pub literals: Vec<u32>,
+    /// Offsets of four-byte displacements to application memory.
+    pub displacements: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Borrowed {
+    pub from: u32,
+    pub registers: [(u8, Slot); 2],
+}
+
+impl Unit {
+    pub fn instructions(&self) -> u32 {
+        self.spans.len() as u32
+    }
+
+    /// What the cache address at `offset` means.
+    pub fn place(&self, offset: u32) -> Place {
+        if let Some(index) = self.exits.iter().position(|exit| exit.stub == offset) {
+            return Place::AtExit(index);
+        }
+        if offset >= self.stubs {
+            return Place::Leaving;
+        }
+        let index = self.spans.partition_point(|span| span.code <= offset);
+        if index == 0 {
+            // The code that opens a traced unit.
+            return if offset == 0 { Place::Before(0) } else { Place::Leaving };
+        }
+        let index = index - 1;
+        let span = self.spans[index];
+        if offset == span.code {
+            return Place::Before(index);
+        }
+        match span.detail {
+            // Up to the call only rcx and r11 differ, and the call overwrites both.
+            SpanDetail::Syscall { behind } if offset < behind => Place::Before(index),
+            SpanDetail::Syscall { .. } => Place::BehindSyscall(index),
+            SpanDetail::Borrowed { from, register, slot } if offset >= from => {
+                Place::Within(index, Some((register, slot)))
+            }
+            _ => Place::Within(index, None),
+        }
+    }
+
+    /// The application address behind instruction `index`.
+    pub fn next_pc(&self, index: usize) -> u64 {
+        self.spans.get(index + 1).map_or(self.end, |span| span.pc)
+    }
+
+    /// The offset behind the `syscall` that instruction `index` makes in the cache.
+    pub fn behind(&self, index: usize) -> Option<u32> {
+        match self.spans[index].detail {
+            SpanDetail::Syscall { behind } => Some(behind),
+            _ => None,
+        }
+    }
+
+    /// What the counter misses when `executed` instructions are complete and the
+    /// cache address is at `offset`.
+    pub fn uncounted(&self, offset: u32, executed: usize) -> i64 {
+        match self.counted_from {
+            Some(from) if offset >= from => executed as i64 - self.instructions() as i64,
+            _ => executed as i64,
+        }
+    }
+}

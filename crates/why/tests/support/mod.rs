@@ -1,0 +1,23 @@
+//! What the test targets share. Each file holds one idea; none of them knows
+//! anything of the engine but its command line (`why.rs`) and its report
+//! (`report.rs`).
+
+// Every test target compiles all of this and uses a part of it.
+#![allow(dead_code)]
+
+pub mod build;
+pub mod compare;
+pub mod directives;
+pub mod fixture;
+pub mod job;
+pub mod leftover;
+pub mod mask;
+pub mod needs;
+pub mod outcome;
+pub mod package;
+pub mod pty;
+pub mod report;
+pub mod run;
+pub mod seccomp;
+pub mod single_step;
+pub mod why;
