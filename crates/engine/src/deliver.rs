@@ -450,7 +450,7 @@ impl Supervisor {
         self.make_room(tid, pc)?;
         let space = self.space_of(tid);
         let code = space.code.clone();
-        let mut reader = crate::regions::Reader { regions: &mut space.regions, memory: &space.memory };
+        let mut reader = crate::regions::Reader::new(&mut space.regions, &space.memory);
         let unit = code.borrow_mut().translate_single(pc, &mut reader);
         match unit {
             Ok(unit) => {

@@ -136,6 +136,14 @@ impl Regions {
 pub struct Reader<'a> {
     pub regions: &'a mut Regions,
     pub memory: &'a Memory,
+    /// Pass over code that can change, which has to be watched when translated.
+    pub constant_only: bool,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(regions: &'a mut Regions, memory: &'a Memory) -> Reader<'a> {
+        Reader { regions, memory, constant_only: false }
+    }
 }
 
 impl CodeSource for Reader<'_> {
@@ -144,6 +152,9 @@ impl CodeSource for Reader<'_> {
         while got < buffer.len() {
             let at = pc + got as u64;
             let Some(region) = self.regions.region(at) else { break };
+            if self.constant_only && (region.writable || region.shared) {
+                break;
+            }
             let end = region.end.min(page_of(at) + PAGE);
             let page = page_of(at);
             if !self.regions.pages.contains_key(&page) {

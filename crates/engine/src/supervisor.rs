@@ -310,7 +310,7 @@ impl Supervisor {
         let before = code.borrow().statistics.units;
         let unit = {
             let space = self.space_of(tid);
-            let mut reader = Reader { regions: &mut space.regions, memory: &space.memory };
+            let mut reader = Reader::new(&mut space.regions, &space.memory);
             code.borrow_mut().translate(pc, &mut reader)?
         };
         self.watch_new_code(tid, before)?;
@@ -346,10 +346,10 @@ impl Supervisor {
                 let exit = {
                     let code = code.borrow();
                     let unit = &code.placed(id).unit;
-                    unit.exits.iter().find(|exit| exit.stub == offset).map(|exit| exit.kind)
+                    unit.exits.iter().position(|exit| exit.stub == offset)
                 };
                 match exit {
-                    Some(kind) => self.left(tid, kind),
+                    Some(exit) => self.left(tid, id, exit),
                     None => self.signalled(tid),
                 }
             }
@@ -362,21 +362,21 @@ impl Supervisor {
         }
     }
 
-    fn left(&mut self, tid: Tid, kind: ExitKind) -> Outcome<()> {
+    fn left(&mut self, tid: Tid, from: UnitId, exit: usize) -> Outcome<()> {
+        let code = self.space_of(tid).code.clone();
+        let kind = code.borrow().placed(from).unit.exits[exit].kind;
         match kind {
-            ExitKind::Direct(target) => {
-                let before = self.space_of(tid).code.borrow().arenas.len();
-                match self.unit_for_quietly(tid, target) {
-                    // The exit has been linked meanwhile: go on behind the trap.
-                    Some(()) if before == self.space_of(tid).code.borrow().arenas.len() => {
-                        Ok(ptrace::resume(tid, 0)?)
-                    }
-                    _ => {
-                        let registers = ptrace::registers(tid)?;
-                        self.enter(tid, Registers { rip: target, ..registers })
-                    }
+            ExitKind::Direct(target) => match self.unit_for_quietly(tid, target) {
+                Some(to) => {
+                    code.borrow_mut().link(from, exit as u32, to);
+                    // The exit is linked: go on behind the trap.
+                    Ok(ptrace::resume(tid, 0)?)
                 }
-            }
+                None => {
+                    let registers = ptrace::registers(tid)?;
+                    self.enter(tid, Registers { rip: target, ..registers })
+                }
+            },
             ExitKind::Syscall { next } => {
                 let registers = ptrace::registers(tid)?;
                 self.begin_call(tid, Registers { rip: next, ..registers })
@@ -397,11 +397,11 @@ impl Supervisor {
     }
 
     /// Translates `pc` if that needs nothing from the thread itself.
-    fn unit_for_quietly(&mut self, tid: Tid, pc: Address) -> Option<()> {
+    fn unit_for_quietly(&mut self, tid: Tid, pc: Address) -> Option<UnitId> {
         let space = self.space_of(tid);
         let code = space.code.clone();
-        if code.borrow().unit_at(pc).is_some() {
-            return Some(());
+        if let Some(unit) = code.borrow().unit_at(pc) {
+            return Some(unit);
         }
         if code.borrow().arena_for(pc).is_none()
             || !space.regions.is_executable(pc)
@@ -409,9 +409,8 @@ impl Supervisor {
         {
             return None;
         }
-        let mut reader = Reader { regions: &mut space.regions, memory: &space.memory };
-        let done = code.borrow_mut().translate(pc, &mut reader).ok();
-        done.map(drop)
+        let mut reader = Reader { constant_only: true, ..Reader::new(&mut space.regions, &space.memory) };
+        code.borrow_mut().translate(pc, &mut reader).ok()
     }
 
     /// An indirect branch to an address that has no entry yet. rcx and rdx are where

@@ -80,18 +80,20 @@ const SCENES: &[Scene] = &[
             terminal.types("echo $((6 * 7))\r")?;
             terminal.shows("42\r\n")?;
             terminal.shows("ready> ")?;
-            terminal.types("cat\r")?;
+            // What is typed before the program has the terminal is the shell's.
+            terminal.types("sh -c 'echo be\"\"gin; exec cat'\r")?;
+            terminal.shows("begin\r\n")?;
             terminal.types("one line\r")?;
             terminal.shows("one line\r\none line\r\n")?;
             terminal.types(CTRL_C)?;
             terminal.shows("ready> ")?;
-            terminal.types("cat\r")?;
-            thread::sleep(Duration::from_millis(500));
+            terminal.types("sh -c 'echo ag\"\"ain; exec cat'\r")?;
+            terminal.shows("again\r\n")?;
             terminal.types(CTRL_Z)?;
             terminal.shows("Stopped")?;
             terminal.shows("ready> ")?;
             terminal.types("fg\r")?;
-            terminal.shows("cat\r\n")?;
+            terminal.shows("exec cat'\r\n")?;
             terminal.types("another\r")?;
             terminal.shows("another\r\nanother\r\n")?;
             terminal.types(CTRL_D)?;

@@ -28,7 +28,7 @@ pub struct Finding {
     pub found: String,
     /// What follows from it for the user.
     pub means: String,
-    /// What the user can do; empty when there is nothing to be done.
+    /// What the user can do; empty when it works.
     #[serde(rename = "do")]
     pub remedy: String,
 }
@@ -41,12 +41,16 @@ impl Finding {
         means: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Finding {
+        let remedy = match verdict {
+            Verdict::Works => String::new(),
+            _ => remedy.into(),
+        };
         Finding {
             probe,
             verdict,
             found: found.into(),
             means: means.into(),
-            remedy: remedy.into(),
+            remedy,
         }
     }
 

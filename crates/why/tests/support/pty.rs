@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{Winsize, openpty};
 use tempfile::TempDir;
 
@@ -52,6 +53,10 @@ impl Terminal {
             ws_ypixel: 0,
         };
         let pty = openpty(&size, None).map_err(|error| format!("no pty: {error}"))?;
+        // Else every program that another test starts meanwhile would hold it open.
+        for end in [&pty.master, &pty.slave] {
+            fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|error| error.to_string())?;
+        }
         let program_end = || pty.slave.try_clone().map_err(|error| error.to_string());
         let mut command = run::command(job, dir.path(), &mark);
         command
