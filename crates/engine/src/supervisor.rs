@@ -484,12 +484,7 @@ impl Supervisor {
             ptrace::step(tid, 0)?;
             match self.wait_for(tid)? {
                 Stop::Signal(libc::SIGTRAP) | Stop::Interrupted => {}
-                Stop::Signal(libc::SIGSEGV) if ptrace::rip(tid)? == 0 => {
-                    // An unknown indirect target is a good place, too.
-                    let registers = ptrace::registers(tid)?;
-                    let target = registers.rcx;
-                    return Ok(Some(self.unspill(tid, registers, target)));
-                }
+                Stop::Signal(libc::SIGSEGV) if ptrace::rip(tid)? == 0 => {}
                 Stop::Signal(_) => {
                     let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
                     if signals::is_synchronous(&info) {
@@ -521,6 +516,10 @@ impl Supervisor {
         let code = self.space_of(tid).code.clone();
         let code = code.borrow();
         let rip = registers.rip;
+        if rip == 0 {
+            // Through an empty entry of the table: an unknown indirect target.
+            return Some(self.unspill(tid, *registers, registers.rcx));
+        }
         match code.find(rip) {
             Some((Item::Unit(id), offset)) => {
                 let placed = code.placed(UnitId(id));

@@ -26,33 +26,19 @@ pub fn run(job: &Job) -> Result<Outcome, String> {
     let mark = Mark::new();
     let group = Group::new()?;
     let mut command = command(job, dir.path(), &mark);
-    command
-        .process_group(group.id())
-        .stdin(if job.stdin.is_empty() {
-            Stdio::null()
-        } else {
-            Stdio::piped()
-        })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command
-        .spawn()
-        .map_err(|error| format!("{}: {error}", job.program.display()))?;
-    let stdin = child.stdin.take().map(|pipe| feed(pipe, job.stdin.clone()));
-    let stdout = drain(child.stdout.take());
-    let stderr = drain(child.stderr.take());
+    command.process_group(group.id());
+    let (mut child, streams) = start(&mut command, job)?;
     let ended = wait(&mut child, job.limit, &mark).map_or(Ended::TimedOut, Ended::from);
     // Before the streams are read to their end: a process left behind holds them open.
     let left = leftover::none_left(&mark);
+    let (stdout, stderr) = streams.collect();
+    let files = files_below(dir.path());
     let outcome = Outcome {
         ended,
-        stdout: collected(stdout),
-        stderr: collected(stderr),
-        files: files_below(dir.path()),
+        stdout,
+        stderr,
+        files,
     };
-    if let Some(feeder) = stdin {
-        feeder.join().expect("the feeder only writes");
-    }
     if outcome.ended == Ended::TimedOut {
         return Err(format!(
             "no end within {} s; standard output so far: {:?}, standard error: {:?}",
@@ -171,6 +157,46 @@ impl Drop for Group {
     }
 }
 
+/// The other ends of a child's three pipes.
+pub struct Streams {
+    stdin: Option<JoinHandle<()>>,
+    stdout: JoinHandle<Vec<u8>>,
+    stderr: JoinHandle<Vec<u8>>,
+}
+
+/// Starts a command on pipes. Everything that is compared starts this way: a
+/// program does other things on a terminal, a device or a file.
+pub fn start(command: &mut Command, job: &Job) -> Result<(Child, Streams), String> {
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .stdin(if job.stdin.is_empty() {
+            Stdio::null()
+        } else {
+            Stdio::piped()
+        });
+    let mut child = command
+        .spawn()
+        .map_err(|error| format!("{}: {error}", job.program.display()))?;
+    let streams = Streams {
+        stdin: child.stdin.take().map(|pipe| feed(pipe, job.stdin.clone())),
+        stdout: drain(child.stdout.take()),
+        stderr: drain(child.stderr.take()),
+    };
+    Ok((child, streams))
+}
+
+impl Streams {
+    /// Standard output and standard error, when nobody holds them open any more.
+    pub fn collect(self) -> (Vec<u8>, Vec<u8>) {
+        if let Some(feeder) = self.stdin {
+            feeder.join().expect("the feeder only writes");
+        }
+        let collected = |reader: JoinHandle<Vec<u8>>| reader.join().expect("the reader only reads");
+        (collected(self.stdout), collected(self.stderr))
+    }
+}
+
 fn feed(mut pipe: impl Write + Send + 'static, text: Vec<u8>) -> JoinHandle<()> {
     thread::spawn(move || {
         // A program need not read all of its input.
@@ -185,10 +211,6 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
         pipe.read_to_end(&mut text).expect("a pipe can be read");
         text
     })
-}
-
-fn collected(reader: JoinHandle<Vec<u8>>) -> Vec<u8> {
-    reader.join().expect("the reader only reads")
 }
 
 /// Waits for its end; at the time limit it and all its descendants are killed, and

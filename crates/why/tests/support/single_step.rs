@@ -8,7 +8,6 @@
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
 
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
@@ -32,10 +31,6 @@ pub fn count(job: &Job) -> Result<u64, String> {
     let dir = run::fresh_dir(&job)?;
     let mark = Mark::new();
     let mut command = run::command(&job, dir.path(), &mark);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
     let prepare = || {
         seccomp::without_rseq()?;
         ptrace::traceme().map_err(io::Error::from)
@@ -43,14 +38,13 @@ pub fn count(job: &Job) -> Result<u64, String> {
     // SAFETY: between fork and exec the closure makes system calls only.
     unsafe { command.pre_exec(prepare) };
     // Its end is waited for below, by the one who traces it.
-    let child = command
-        .spawn()
-        .map_err(|error| format!("{}: {error}", job.program.display()))?;
+    let (child, streams) = run::start(&mut command, &job)?;
     let pid = Pid::from_raw(child.id().cast_signed());
     let counted = step_to_the_end(pid);
     if counted.is_err() {
         mark.kill_all();
     }
+    streams.collect();
     counted.map_err(|error| format!("single-stepping {}: {error}", job.program.display()))
 }
 
