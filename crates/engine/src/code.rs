@@ -224,7 +224,11 @@ impl Code {
 
     /// Lets an exit go straight to a unit.
     pub fn link(&mut self, from: UnitId, exit: u32, to: UnitId) {
-        let Placed { unit, at, arena, .. } = &self.units[from.0 as usize];
+        let Placed { unit, at, arena, dead, .. } = &self.units[from.0 as usize];
+        // A dead unit's code may have been overwritten with the way to its successor.
+        if *dead {
+            return;
+        }
         let exit = &unit.exits[exit as usize];
         let stub = at + u64::from(exit.stub);
         let site = exit.site.map(|patch| at + u64::from(patch.0));

@@ -15,6 +15,14 @@ use libc::siginfo_t;
 use why_translate::context::TRACE_NEXT;
 use why_translate::Place;
 
+/// Some calls, `epoll_wait` for one, end when they are interrupted by no more than a
+/// tracer. Nothing has happened to the application, so they are made again.
+const GAVE_UP: i64 = -(libc::EINTR as i64);
+
+/// The codes of a trap by `int3` and of a single step.
+const SI_KERNEL: i32 = 0x80;
+const TRAP_TRACE: i32 = 2;
+
 /// Where the signal mask lies in a frame: behind the return address, and in
 /// ucontext behind flags, link, stack and registers.
 const FRAME_MASK: u64 = 8 + 8 + 8 + 24 + 256;
@@ -89,8 +97,11 @@ impl Supervisor {
 
     /// Only from a stop for a signal can another one be injected.
     fn force_signal_stop(&mut self, tid: Tid) -> Outcome<()> {
-        if ptrace::signal_info(tid).is_ok_and(|info| info.si_signo == libc::SIGTRAP && info.si_code > 0)
-        {
+        // SIGTRAP is also how ptrace announces that a handler was called.
+        let genuine = |info: siginfo_t| {
+            info.si_signo == libc::SIGTRAP && matches!(info.si_code, SI_KERNEL | TRAP_TRACE)
+        };
+        if ptrace::signal_info(tid).is_ok_and(genuine) {
             return Ok(());
         }
         let base = ptrace::registers(tid)?;
@@ -170,12 +181,6 @@ impl Supervisor {
                     let registers = ptrace::registers(tid)?;
                     self.frame_did_not_fit(tid, signal);
                     return self.deliver(tid, registers, info);
-                }
-                Stop::Signal(_) => {
-                    // Another one came first; this one is still to be delivered.
-                    let other = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
-                    self.task(tid).pending.push_back(other);
-                    ptrace::step(tid, 0)?;
                 }
                 _ => ptrace::step(tid, 0)?,
             }
@@ -380,6 +385,22 @@ impl Supervisor {
         }
     }
 
+    /// A thread was interrupted in a call although nothing happened to the application.
+    pub(crate) fn disturbed_in_call(&mut self, tid: Tid) -> Outcome<()> {
+        let registers = ptrace::registers(tid)?;
+        let gadget = self.space_of(tid).gadget();
+        if registers.rip == gadget + 2 && registers.rax as i64 == GAVE_UP {
+            let again = Registers {
+                rip: gadget,
+                rax: registers.orig_rax,
+                orig_rax: u64::MAX,
+                ..registers
+            };
+            ptrace::set_registers(tid, &again)?;
+        }
+        Ok(ptrace::resume(tid, 0)?)
+    }
+
     /// A thread waits in a call that it made in the cache while another could run:
     /// it goes on waiting as if the supervisor had begun the call.
     pub(crate) fn convert_to_call(
@@ -391,8 +412,7 @@ impl Supervisor {
         let gadget = self.space_of(tid).gadget();
         let number = registers.orig_rax as u32;
         let at_call = Registers { rip: next, rax: registers.orig_rax, ..registers };
-        let resumed = if registers.rax as i64 == -i64::from(libc::EINTR) {
-            // Some calls give up when disturbed; nothing disturbed the application.
+        let resumed = if registers.rax as i64 == GAVE_UP {
             Registers { rip: gadget, rax: registers.orig_rax, orig_rax: u64::MAX, ..registers }
         } else {
             Registers { rip: gadget + 2, ..registers }

@@ -102,6 +102,23 @@ pub fn signal_info(tid: pid_t) -> io::Result<siginfo_t> {
     Ok(unsafe { info.assume_init() })
 }
 
+/// The signals that wait in the thread's own queue, the first few of them.
+pub fn queued_signals(tid: pid_t) -> Result<Vec<siginfo_t>> {
+    const MOST: usize = 8;
+    #[repr(C)]
+    struct Peek {
+        offset: u64,
+        flags: u32,
+        count: i32,
+    }
+    let peek = Peek { offset: 0, flags: 0, count: MOST as i32 };
+    // SAFETY: an all-zero siginfo_t is valid.
+    let mut queue: [siginfo_t; MOST] = unsafe { std::mem::zeroed() };
+    let (at, to) = (std::ptr::from_ref(&peek) as usize, queue.as_mut_ptr() as usize);
+    let count = expect_alive("peeksiginfo", tid, request(libc::PTRACE_PEEKSIGINFO, tid, at, to))?;
+    Ok(queue[..count as usize].to_vec())
+}
+
 pub fn set_signal_info(tid: pid_t, info: &siginfo_t) -> Result<()> {
     let data = std::ptr::from_ref(info) as usize;
     expect_alive("setsiginfo", tid, request(libc::PTRACE_SETSIGINFO, tid, 0, data)).map(drop)

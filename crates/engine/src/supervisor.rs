@@ -152,6 +152,7 @@ impl Supervisor {
                 Ok(())
             }
             (_, Stop::Signal(signal)) => Ok(ptrace::resume(tid, signal)?),
+            (State::InCall(_), Stop::Interrupted) => self.disturbed_in_call(tid),
             (_, Stop::Interrupted | Stop::Syscall) => Ok(ptrace::resume(tid, 0)?),
             (_, stop) => panic!("thread {tid} reported {stop:?} out of turn"),
         }
@@ -256,6 +257,10 @@ impl Supervisor {
     /// Stopped by `PTRACE_INTERRUPT`, by a group stop that ended, or by mistake.
     fn preempted(&mut self, tid: Tid) -> Outcome<()> {
         if self.space_of(tid).ready.is_empty() {
+            return Ok(ptrace::resume(tid, 0)?);
+        }
+        if ptrace::queued_signals(tid)?.iter().any(signals::is_synchronous) {
+            // It has just faulted or trapped, which must be seen to where it happened.
             return Ok(ptrace::resume(tid, 0)?);
         }
         let registers = ptrace::registers(tid)?;
@@ -367,12 +372,12 @@ impl Supervisor {
         let kind = code.borrow().placed(from).unit.exits[exit].kind;
         match kind {
             ExitKind::Direct(target) => match self.unit_for_quietly(tid, target) {
-                Some(to) => {
+                Some(to) if !code.borrow().is_dead(from) => {
                     code.borrow_mut().link(from, exit as u32, to);
                     // The exit is linked: go on behind the trap.
                     Ok(ptrace::resume(tid, 0)?)
                 }
-                None => {
+                _ => {
                     let registers = ptrace::registers(tid)?;
                     self.enter(tid, Registers { rip: target, ..registers })
                 }
@@ -484,7 +489,10 @@ impl Supervisor {
             ptrace::step(tid, 0)?;
             match self.wait_for(tid)? {
                 Stop::Signal(libc::SIGTRAP) | Stop::Interrupted => {}
-                Stop::Signal(libc::SIGSEGV) if ptrace::rip(tid)? == 0 => {}
+                Stop::Signal(libc::SIGSEGV) if ptrace::rip(tid)? == 0 => {
+                    let registers = ptrace::registers(tid)?;
+                    return Ok(Some(self.unspill(tid, registers, registers.rcx)));
+                }
                 Stop::Signal(_) => {
                     let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
                     if signals::is_synchronous(&info) {
@@ -517,8 +525,9 @@ impl Supervisor {
         let code = code.borrow();
         let rip = registers.rip;
         if rip == 0 {
-            // Through an empty entry of the table: an unknown indirect target.
-            return Some(self.unspill(tid, *registers, registers.rcx));
+            // Through an empty entry of the table. The fault must happen before the
+            // thread goes anywhere else, or it would be taken for one of that place.
+            return None;
         }
         match code.find(rip) {
             Some((Item::Unit(id), offset)) => {

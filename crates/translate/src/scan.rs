@@ -98,6 +98,9 @@ fn flow(insn: &Instruction, bytes: &[u8]) -> Flow {
         M::Jcxz => Flow::Unsupported,
         M::Syscall => Flow::Syscall,
         M::Int3 => Flow::Breakpoint,
+        M::Int if insn.immediate8() == 3 => Flow::Breakpoint,
+        // 32-bit system calls, and a trap; all other numbers fault where they stand.
+        M::Int if matches!(insn.immediate8(), 0x80 | 4) => Flow::Unsupported,
         M::Xbegin => Flow::Transaction(insn.near_branch_target()),
         M::Jmp
         | M::Call
@@ -105,7 +108,6 @@ fn flow(insn: &Instruction, bytes: &[u8]) -> Flow {
         | M::Iret
         | M::Iretd
         | M::Iretq
-        | M::Int
         | M::Int1
         | M::Sysenter
         | M::Swapgs
