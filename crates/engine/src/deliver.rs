@@ -45,7 +45,7 @@ impl Supervisor {
                 let registers = ptrace::registers(tid)?;
                 if let Some(next) = self.behind_call(tid, registers.rip) {
                     let code = self.space_of(tid).code.clone();
-                    let code = code.borrow();
+                    let mut code = code.borrow_mut();
                     if let Some((Item::Unit(id), offset)) = code.find(registers.rip)
                         && let Place::BehindSyscall(index) = code.placed(UnitId(id)).unit.place(offset)
                     {
@@ -229,7 +229,7 @@ impl Supervisor {
             return self.missed(tid, registers, registers.rcx);
         }
         let code = self.space_of(tid).code.clone();
-        let code = code.borrow();
+        let mut code = code.borrow_mut();
         let Some((Item::Unit(id), offset)) = code.find(registers.rip) else {
             drop(code);
             // The application's own jump to where nothing can execute.
@@ -473,10 +473,7 @@ impl Supervisor {
         let mut reader = crate::regions::Reader::new(&mut space.regions, &space.memory);
         let unit = code.borrow_mut().translate_single(pc, &mut reader);
         match unit {
-            Ok(unit) => {
-                let at = code.borrow().placed(unit).at;
-                self.go(tid, Registers { rip: at, orig_rax: u64::MAX, ..registers })
-            }
+            Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
             Err(_) => self.enter(tid, registers),
         }
     }

@@ -283,10 +283,7 @@ impl Supervisor {
     pub(crate) fn enter(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let pc = registers.rip;
         match self.unit_for(tid, pc) {
-            Ok(unit) => {
-                let at = self.space_of(tid).code.borrow().placed(unit).at;
-                self.go(tid, Registers { rip: at, orig_rax: u64::MAX, ..registers })
-            }
+            Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
             Err(Untranslatable::NoCode) => self.fetch_fault(tid, registers),
             Err(Untranslatable::NoInstruction) => self.try_instruction(tid, registers),
             Err(Untranslatable::Halt(halt)) => Err(halt),
@@ -300,12 +297,12 @@ impl Supervisor {
         Ok(ptrace::resume(tid, 0)?)
     }
 
-    /// The unit at an application address, translated if need be. The thread's
-    /// registers are scratch afterwards.
-    pub(crate) fn unit_for(&mut self, tid: Tid, pc: Address) -> Result<UnitId, Untranslatable> {
+    /// The entry of the unit at an application address, translated if need be. The
+    /// thread's registers are scratch afterwards.
+    pub(crate) fn unit_for(&mut self, tid: Tid, pc: Address) -> Result<Address, Untranslatable> {
         let code = self.space_of(tid).code.clone();
-        if let Some(unit) = code.borrow().unit_at(pc) {
-            return Ok(unit);
+        if let Some(entry) = code.borrow().entry(pc) {
+            return Ok(entry);
         }
         if !self.space_of(tid).regions.is_executable(pc) {
             return Err(Untranslatable::NoCode);
@@ -341,7 +338,7 @@ impl Supervisor {
     fn trapped(&mut self, tid: Tid) -> Outcome<()> {
         let rip = ptrace::rip(tid)?;
         let code = self.space_of(tid).code.clone();
-        let found = code.borrow().find(rip - 1);
+        let found = code.borrow_mut().find(rip - 1);
         match found {
             Some((Item::Unit(id), offset)) => {
                 let id = UnitId(id);
@@ -402,11 +399,11 @@ impl Supervisor {
     }
 
     /// Translates `pc` if that needs nothing from the thread itself.
-    fn unit_for_quietly(&mut self, tid: Tid, pc: Address) -> Option<UnitId> {
+    fn unit_for_quietly(&mut self, tid: Tid, pc: Address) -> Option<Address> {
         let space = self.space_of(tid);
         let code = space.code.clone();
-        if let Some(unit) = code.borrow().unit_at(pc) {
-            return Some(unit);
+        if let Some(entry) = code.borrow().entry(pc) {
+            return Some(entry);
         }
         if code.borrow().arena_for(pc).is_none()
             || !space.regions.is_executable(pc)
@@ -429,11 +426,9 @@ impl Supervisor {
             ..registers
         };
         match self.unit_for(tid, target) {
-            Ok(unit) => {
-                let code = self.space_of(tid).code.clone();
-                code.borrow_mut().make_indirect(target, unit);
-                let at = code.borrow().placed(unit).at;
-                self.go(tid, Registers { rip: at, orig_rax: u64::MAX, ..registers })
+            Ok(entry) => {
+                self.space_of(tid).code.borrow_mut().make_indirect(target, entry);
+                self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers })
             }
             Err(_) => self.enter(tid, registers),
         }
@@ -469,7 +464,7 @@ impl Supervisor {
     /// address behind its `syscall`.
     pub(crate) fn behind_call(&mut self, tid: Tid, rip: Address) -> Option<Address> {
         let code = self.space_of(tid).code.clone();
-        let code = code.borrow();
+        let mut code = code.borrow_mut();
         let (Item::Unit(id), offset) = code.find(rip)? else { return None };
         let unit = &code.placed(UnitId(id)).unit;
         let Place::BehindSyscall(index) = unit.place(offset) else { return None };
@@ -522,7 +517,7 @@ impl Supervisor {
     /// The application's registers, if the stopped thread is where they are complete.
     fn settled(&mut self, tid: Tid, registers: &Registers) -> Option<Registers> {
         let code = self.space_of(tid).code.clone();
-        let code = code.borrow();
+        let mut code = code.borrow_mut();
         let rip = registers.rip;
         if rip == 0 {
             // Through an empty entry of the table. The fault must happen before the
@@ -725,6 +720,7 @@ impl Supervisor {
 
     fn close(&mut self, space: Space) {
         let code = space.code;
+        self.code_closed(&code);
         if let Some(trace) = space.trace {
             let totals = trace.finish(space.trace_next);
             self.report.instructions += totals.instructions;

@@ -13,9 +13,9 @@ mod trace;
 mod translate;
 mod unit;
 
-pub use emit::Emitter;
+pub use emit::Patch;
 pub use translate::{Request, TranslateError, translate};
-pub use unit::{Exit, ExitKind, InsnSpan, Place, Unit};
+pub use unit::{Borrowed, Exit, ExitKind, InsnSpan, Place, SpanDetail, Unit};
 
 /// What is woven into the translated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

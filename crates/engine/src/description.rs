@@ -1,0 +1,209 @@
+//! The description of a unit as bytes, for archives: everything but its code. All
+//! addresses are offsets from the image's bias.
+
+use why_translate::context::Slot;
+use why_translate::{Exit, ExitKind, InsnSpan, Patch, SpanDetail, Unit};
+
+pub fn write(unit: &Unit, bias: u64, to: &mut Vec<u8>) {
+    let mut w = Writer { to, bias };
+    w.address(unit.pc);
+    w.number(unit.end - unit.pc);
+    w.number(u64::from(unit.stubs));
+    w.optional(unit.counted_from);
+    w.number(unit.spans.len() as u64);
+    let (mut pc, mut code) = (unit.pc, 0);
+    for span in &unit.spans {
+        w.number(span.pc.wrapping_sub(pc));
+        w.number(u64::from(span.code - code));
+        (pc, code) = (span.pc, span.code);
+        match span.detail {
+            SpanDetail::Plain => w.number(0),
+            SpanDetail::Borrowed { from, register, slot } => {
+                w.number(1);
+                w.number(u64::from(from));
+                w.number(u64::from(register));
+                w.number(slot.0 as u64);
+            }
+            SpanDetail::Syscall { behind } => {
+                w.number(2);
+                w.number(u64::from(behind));
+            }
+        }
+    }
+    w.number(unit.exits.len() as u64);
+    for exit in &unit.exits {
+        w.number(u64::from(exit.stub));
+        w.optional(exit.site.map(|patch| patch.0));
+        w.number(u64::from(exit.executed));
+        let (tag, address) = match exit.kind {
+            ExitKind::Direct(target) => (0, target),
+            ExitKind::Syscall { next } => (1, next),
+            ExitKind::SyscallFault { next } => (2, next),
+            ExitKind::Breakpoint { next } => (3, next),
+            ExitKind::Unsupported { pc } => (4, pc),
+        };
+        w.number(tag);
+        w.address(address);
+    }
+    w.offsets(&unit.literals);
+    w.offsets(&unit.displacements);
+}
+
+/// The unit described, with its image at `bias`; none if the bytes make no sense.
+pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
+    let mut r = Reader { bytes, bias };
+    let pc = r.address()?;
+    let end = pc.wrapping_add(r.number()?);
+    let stubs = r.number()? as u32;
+    let counted_from = r.optional()?;
+    let mut spans = Vec::new();
+    let (mut at, mut code) = (pc, 0);
+    for _ in 0..r.number()? {
+        at = at.wrapping_add(r.number()?);
+        code += r.number()? as u32;
+        let detail = match r.number()? {
+            0 => SpanDetail::Plain,
+            1 => SpanDetail::Borrowed {
+                from: r.number()? as u32,
+                register: r.number()? as u8,
+                slot: Slot(r.number()? as i32),
+            },
+            2 => SpanDetail::Syscall { behind: r.number()? as u32 },
+            _ => return None,
+        };
+        spans.push(InsnSpan { pc: at, code, detail });
+    }
+    let mut exits = Vec::new();
+    for _ in 0..r.number()? {
+        let stub = r.number()? as u32;
+        let site = r.optional()?.map(Patch);
+        let executed = r.number()? as u32;
+        let tag = r.number()?;
+        let address = r.address()?;
+        let kind = match tag {
+            0 => ExitKind::Direct(address),
+            1 => ExitKind::Syscall { next: address },
+            2 => ExitKind::SyscallFault { next: address },
+            3 => ExitKind::Breakpoint { next: address },
+            4 => ExitKind::Unsupported { pc: address },
+            _ => return None,
+        };
+        exits.push(Exit { stub, site, kind, executed });
+    }
+    let literals = r.offsets()?;
+    let displacements = r.offsets()?;
+    Some(Unit {
+        pc,
+        end,
+        code: Vec::new(),
+        spans,
+        stubs,
+        exits,
+        counted_from,
+        committed_from: None,
+        borrowed: None,
+        slots: Vec::new(),
+        literals,
+        displacements,
+    })
+}
+
+struct Writer<'a> {
+    to: &'a mut Vec<u8>,
+    bias: u64,
+}
+
+impl Writer<'_> {
+    /// Seven bits a byte, least significant first.
+    fn number(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.to.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.to.push(value as u8);
+    }
+
+    fn address(&mut self, address: u64) {
+        self.number(address.wrapping_sub(self.bias));
+    }
+
+    fn optional(&mut self, value: Option<u32>) {
+        self.number(value.map_or(0, |value| u64::from(value) + 1));
+    }
+
+    fn offsets(&mut self, offsets: &[u32]) {
+        self.number(offsets.len() as u64);
+        for &offset in offsets {
+            self.number(u64::from(offset));
+        }
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    bias: u64,
+}
+
+impl Reader<'_> {
+    fn number(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.bytes.split_first()?;
+            self.bytes = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn address(&mut self) -> Option<u64> {
+        Some(self.number()?.wrapping_add(self.bias))
+    }
+
+    fn optional(&mut self) -> Option<Option<u32>> {
+        Some((self.number()? as u32).checked_sub(1))
+    }
+
+    fn offsets(&mut self) -> Option<Vec<u32>> {
+        let count = self.number()?;
+        (0..count).map(|_| self.number().map(|offset| offset as u32)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use why_translate::{Request, Tool, translate};
+
+    #[test]
+    fn a_description_comes_back_at_another_address() {
+        // call rax; with a conditional branch and a call of the kernel before it.
+        let bytes = [0x74, 0x10, 0xb8, 0x27, 0, 0, 0, 0x0f, 0x05, 0x8b, 0x05, 1, 0, 0, 0, 0xff, 0xd0];
+        let unit = translate(&Request {
+            pc: 0x5555_0000_1000,
+            bytes: &bytes,
+            at: 0x5554_0000_0000,
+            tool: Tool::Count,
+            at_most: None,
+            call_class: crate::calls::class,
+            trace_id: 0,
+            transactions: false,
+        })
+        .unwrap();
+        let mut description = Vec::new();
+        write(&unit, 0x5555_0000_0000, &mut description);
+        let moved = read(&description, 0x7f00_0000_0000).unwrap();
+        assert_eq!(moved.pc, 0x7f00_0000_1000);
+        assert_eq!(moved.end - moved.pc, unit.end - unit.pc);
+        assert_eq!(moved.spans.len(), unit.spans.len());
+        assert_eq!(moved.literals, unit.literals);
+        assert_eq!(moved.displacements, unit.displacements);
+        assert_eq!(moved.exits.len(), unit.exits.len());
+        let delta = 0x7f00_0000_0000u64 - 0x5555_0000_0000;
+        let expected = unit.exits[0].kind.target().map(|target| target + delta);
+        assert_eq!(moved.exits[0].kind.target(), expected);
+        assert!(read(&description[..9], 0).is_none());
+    }
+}
