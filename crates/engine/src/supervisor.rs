@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use why_translate::context::{
-    APP_GS, CALLS_IN_PROCESS, COUNT, OTHERS_READY, SAVED_RCX, SAVED_RDX, TRACE_NEXT,
+    APP_GS, CALLS_IN_PROCESS, FIRST_COUNT, OTHERS_READY, SAVED_RCX, SAVED_RDX, TRACE_NEXT,
 };
 use why_translate::{ExitKind, Place, Tool, TranslateError};
 
@@ -622,8 +622,8 @@ impl Supervisor {
             Tool::None => {}
             Tool::Count => {
                 let space = self.space_of(tid);
-                let count = space.read_slot(COUNT).wrapping_add_signed(by);
-                space.write_slot(COUNT, count);
+                let count = space.read_slot(FIRST_COUNT).wrapping_add_signed(by);
+                space.write_slot(FIRST_COUNT, count);
             }
             Tool::Trace => self.trace_undo(tid, by),
         }
@@ -708,10 +708,9 @@ impl Supervisor {
     /// Takes the final figures of a space whose memory is still there, before it ends.
     pub(crate) fn sample(&mut self, tid: Tid) {
         let space = self.space_of(tid);
-        let count = space.read_slot(COUNT);
+        let count = space.take_count();
         let calls = space.read_slot(CALLS_IN_PROCESS);
         let next = space.read_slot(TRACE_NEXT);
-        space.write_slot(COUNT, 0);
         space.write_slot(CALLS_IN_PROCESS, 0);
         space.trace_next = next;
         self.report.instructions += count;

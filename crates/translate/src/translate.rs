@@ -2,8 +2,8 @@
 
 use crate::Tool;
 use crate::context::{
-    APP_GS, CALL_CLASSES, CALLS_IN_PROCESS, COUNT, CallClass, LAST_CALL, OTHERS_READY, SAVED_RCX, SAVED_RDX,
-    TARGETS,
+    APP_GS, CALL_CLASSES, CALLS_IN_PROCESS, CallClass, LAST_CALL, OTHERS_READY, SAVED_RCX,
+    SAVED_RDX, TARGETS, count_slot,
 };
 use crate::emit::{Emitter, Patch, reg};
 use crate::gs;
@@ -171,9 +171,9 @@ impl<'a> Translator<'a> {
 
     fn count(&mut self, insn: &Scanned, total: usize) {
         if frees_flags(&insn.insn) {
-            self.e.add_clobbering_flags(COUNT, total as i32);
+            self.e.add_clobbering_flags(count_slot(self.request.pc), total as i32);
         } else {
-            self.e.add(COUNT, total as i32, SAVED_RCX);
+            self.e.add(count_slot(self.request.pc), total as i32, SAVED_RCX);
         }
         self.counted_from = Some(self.e.offset());
     }
@@ -456,7 +456,7 @@ impl<'a> Translator<'a> {
     fn correct(&mut self, executed: u32, total: u32) {
         let correction = self.correction(executed, total);
         if correction != 0 {
-            self.e.add(COUNT, correction, SAVED_RCX);
+            self.e.add(count_slot(self.request.pc), correction, SAVED_RCX);
         }
     }
 
