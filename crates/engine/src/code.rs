@@ -6,7 +6,7 @@ use crate::calls;
 use crate::error::{EngineError, Result};
 use crate::frozen::Frozen;
 use crate::image::Image;
-use crate::memory::{Address, page_of};
+use crate::memory::{Address, PAGE, page_of};
 use crate::shared::SharedMemory;
 use crate::tracing::Shapes;
 use rustc_hash::FxHashMap;
@@ -35,6 +35,19 @@ impl Placed {
     /// A unit of an archive.
     pub fn archived(unit: Unit, at: Address, arena: usize, length: u32, dead: bool) -> Placed {
         Placed { unit, at, arena, length, dead, trace_id: 0 }
+    }
+
+    /// The pages that the unit was made from.
+    pub fn pages(&self) -> Vec<Address> {
+        let mut pages: Vec<Address> = Vec::new();
+        for range in self.unit.ranges() {
+            for page in (page_of(range.start)..range.end).step_by(PAGE as usize) {
+                if !pages.contains(&page) {
+                    pages.push(page);
+                }
+            }
+        }
+        pages
     }
 }
 
@@ -196,23 +209,21 @@ impl Code {
         source: &mut dyn CodeSource,
         at_most: Option<usize>,
     ) -> std::result::Result<UnitId, TranslateError> {
-        let mut buffer = [0; 512];
-        let length = source.fetch(pc, &mut buffer);
         let arena = self.arena_for(pc).expect("the caller made room");
         let trace_id = match self.tool {
             Tool::Trace => FIRST_UNIT_ID + self.shapes.read().expect("no panic").len() as u32,
             _ => 0,
         };
-        let mut unit = translate(&Request {
+        let request = Request {
             pc,
-            bytes: &buffer[..length],
             at: self.arenas[arena].next(),
             tool: self.tool,
             at_most,
             call_class: calls::class,
             trace_id,
             transactions: std::arch::is_x86_feature_detected!("rtm"),
-        })?;
+        };
+        let mut unit = translate(&request, &mut |pc, buffer| source.fetch(pc, buffer))?;
         let id = UnitId(self.units.len() as u32);
         let code = std::mem::take(&mut unit.code);
         self.statistics.units += 1;
@@ -235,17 +246,15 @@ impl Code {
 
     /// Makes a new unit known and links it both ways.
     fn enlist(&mut self, id: UnitId, source: &mut dyn CodeSource) {
-        let (pc, end) = (self.placed(id).unit.pc, self.placed(id).unit.end);
+        let pc = self.placed(id).unit.pc;
         self.by_pc.insert(pc, id);
-        let mut page = page_of(pc);
-        while page < end {
+        for page in self.placed(id).pages() {
             self.by_page.entry(page).or_default().push(id);
             if !self.checksums.contains_key(&page)
                 && let Some(checksum) = source.page_checksum(page)
             {
                 self.checksums.insert(page, checksum);
             }
-            page += crate::memory::PAGE;
         }
         for (from, exit) in self.waiting.remove(&pc).unwrap_or_default() {
             self.link(from, exit, self.placed(id).at);
@@ -385,7 +394,7 @@ impl Code {
     /// The application code of the newest units.
     pub fn newest(&self, count: u64) -> Vec<std::ops::Range<Address>> {
         let from = self.units.len().saturating_sub(count as usize);
-        self.units[from..].iter().map(|placed| placed.unit.pc..placed.unit.end).collect()
+        self.units[from..].iter().flat_map(|placed| placed.unit.ranges()).collect()
     }
 
     /// Whether the unit is still there, that is, no flush came between.

@@ -7,15 +7,19 @@ use why_translate::{Exit, ExitKind, InsnSpan, Patch, SpanDetail, Unit};
 pub fn write(unit: &Unit, bias: u64, to: &mut Vec<u8>) {
     let mut w = Writer { to, bias };
     w.address(unit.pc);
-    w.number(unit.end - unit.pc);
     w.number(u64::from(unit.stubs));
-    w.optional(unit.counted_from);
+    w.number(unit.counted.len() as u64);
+    for &(from, instructions) in &unit.counted {
+        w.number(u64::from(from));
+        w.number(u64::from(instructions));
+    }
     w.number(unit.spans.len() as u64);
     let (mut pc, mut code) = (unit.pc, 0);
     for span in &unit.spans {
-        w.number(span.pc.wrapping_sub(pc));
+        w.signed(span.pc.wrapping_sub(pc) as i64);
+        w.number(u64::from(span.length));
         w.number(u64::from(span.code - code));
-        (pc, code) = (span.pc, span.code);
+        (pc, code) = (span.pc + u64::from(span.length), span.code);
         match span.detail {
             SpanDetail::Plain => w.number(0),
             SpanDetail::Borrowed { from, register, slot } => {
@@ -53,13 +57,16 @@ pub fn write(unit: &Unit, bias: u64, to: &mut Vec<u8>) {
 pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
     let mut r = Reader { bytes, bias };
     let pc = r.address()?;
-    let end = pc.wrapping_add(r.number()?);
     let stubs = r.number()? as u32;
-    let counted_from = r.optional()?;
+    let mut counted = Vec::new();
+    for _ in 0..r.number()? {
+        counted.push((r.number()? as u32, r.number()? as u32));
+    }
     let mut spans = Vec::new();
     let (mut at, mut code) = (pc, 0);
     for _ in 0..r.number()? {
-        at = at.wrapping_add(r.number()?);
+        at = at.wrapping_add_signed(r.signed()?);
+        let length = r.number()? as u8;
         code += r.number()? as u32;
         let detail = match r.number()? {
             0 => SpanDetail::Plain,
@@ -71,7 +78,8 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
             2 => SpanDetail::Syscall { behind: r.number()? as u32 },
             _ => return None,
         };
-        spans.push(InsnSpan { pc: at, code, detail });
+        spans.push(InsnSpan { pc: at, length, code, detail });
+        at += u64::from(length);
     }
     let mut exits = Vec::new();
     for _ in 0..r.number()? {
@@ -94,12 +102,11 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
     let displacements = r.offsets()?;
     Some(Unit {
         pc,
-        end,
         code: Vec::new(),
         spans,
         stubs,
         exits,
-        counted_from,
+        counted,
         committed_from: None,
         borrowed: None,
         slots: Vec::new(),
@@ -121,6 +128,11 @@ impl Writer<'_> {
             value >>= 7;
         }
         self.to.push(value as u8);
+    }
+
+    /// Small numbers of either sign stay short.
+    fn signed(&mut self, value: i64) {
+        self.number((value << 1 ^ value >> 63) as u64);
     }
 
     fn address(&mut self, address: u64) {
@@ -158,6 +170,11 @@ impl Reader<'_> {
         None
     }
 
+    fn signed(&mut self) -> Option<i64> {
+        let value = self.number()?;
+        Some((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
     fn address(&mut self) -> Option<u64> {
         Some(self.number()?.wrapping_add(self.bias))
     }
@@ -181,23 +198,30 @@ mod tests {
     fn a_description_comes_back_at_another_address() {
         // call rax; with a conditional branch and a call of the kernel before it.
         let bytes = [0x74, 0x10, 0xb8, 0x27, 0, 0, 0, 0x0f, 0x05, 0x8b, 0x05, 1, 0, 0, 0, 0xff, 0xd0];
-        let unit = translate(&Request {
-            pc: 0x5555_0000_1000,
-            bytes: &bytes,
+        let base = 0x5555_0000_1000u64;
+        let request = Request {
+            pc: base,
             at: 0x5554_0000_0000,
             tool: Tool::Count,
             at_most: None,
             call_class: crate::calls::class,
             trace_id: 0,
             transactions: false,
+        };
+        let unit = translate(&request, &mut |pc, buffer| {
+            let from = bytes.get((pc - base) as usize..).unwrap_or_default();
+            let length = from.len().min(buffer.len());
+            buffer[..length].copy_from_slice(&from[..length]);
+            length
         })
         .unwrap();
         let mut description = Vec::new();
         write(&unit, 0x5555_0000_0000, &mut description);
         let moved = read(&description, 0x7f00_0000_0000).unwrap();
         assert_eq!(moved.pc, 0x7f00_0000_1000);
-        assert_eq!(moved.end - moved.pc, unit.end - unit.pc);
-        assert_eq!(moved.spans.len(), unit.spans.len());
+        let shape = |u: &Unit| u.spans.iter().map(|s| (s.pc - u.pc, s.length, s.code)).collect::<Vec<_>>();
+        assert_eq!(shape(&moved), shape(&unit));
+        assert_eq!(moved.counted, unit.counted);
         assert_eq!(moved.literals, unit.literals);
         assert_eq!(moved.displacements, unit.displacements);
         assert_eq!(moved.exits.len(), unit.exits.len());

@@ -6,7 +6,7 @@ use crate::arena::Item;
 use crate::code::{Code, Placed, UnitId};
 use crate::description;
 use crate::image::Image;
-use crate::memory::{Address, PAGE, page_of};
+use crate::memory::{Address, page_of};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use why_translate::{ExitKind, chain};
@@ -179,10 +179,9 @@ impl Code {
             }
         });
         ids.retain(|&id| {
-            let unit = &self.placed(id).unit;
-            let pages = (page_of(unit.pc)..unit.end).step_by(PAGE as usize);
+            let placed = self.placed(id);
             let known = |page| image.offset(page).is_some_and(|o| checksums.contains_key(&o));
-            image.range.contains(&unit.pc) && pages.into_iter().all(known)
+            image.range.contains(&placed.unit.pc) && placed.pages().into_iter().all(known)
         });
         ids.sort_by_key(|&id| self.placed(id).unit.pc);
         ids.dedup_by_key(|&mut id| self.placed(id).unit.pc);

@@ -6,6 +6,7 @@
 
 pub mod chain;
 pub mod context;
+mod count;
 mod emit;
 mod gs;
 mod scan;
@@ -14,6 +15,7 @@ mod translate;
 mod unit;
 
 pub use emit::Patch;
+pub use scan::Fetch;
 pub use translate::{Request, TranslateError, translate};
 pub use unit::{Borrowed, Exit, ExitKind, InsnSpan, Place, SpanDetail, Unit};
 
