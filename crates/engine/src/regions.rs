@@ -137,10 +137,6 @@ impl Regions {
     pub fn watched(&self) -> Vec<Address> {
         self.watched.keys().copied().collect()
     }
-
-    pub fn forget_bytes(&mut self, page: Address) {
-        self.pages.remove(&page);
-    }
 }
 
 /// Executable bytes of one address space.
