@@ -12,7 +12,7 @@ use crate::tracing::Shapes;
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 use std::time::Instant;
-use why_trace::{FIRST_UNIT_ID, RecordShape};
+use why_trace::FIRST_UNIT_ID;
 use why_translate::context::{
     CALL_CLASSES, CALL_CLASSES_BYTES, TARGETS, TARGETS_BYTES,
 };
@@ -234,10 +234,7 @@ impl Code {
         let at = self.arenas[arena].place(Item::Unit(id.0), &code);
         if self.tool == Tool::Trace {
             let mut shapes = self.shapes.write().expect("no panic");
-            shapes.extend((1..=unit.instructions()).map(|executed| RecordShape {
-                instructions: executed,
-                slots: unit.slots[executed as usize],
-            }));
+            shapes.extend(1..=unit.instructions());
         }
         let length = code.len() as u32;
         self.units.push(Placed { unit, at, arena, length, dead: false, trace_id });

@@ -441,7 +441,7 @@ impl Supervisor {
         let next = space.memory.read_u64(space.context + TRACE_NEXT.0 as u64).map_err(|_| Halt::Gone)?;
         let next = trace.swap(next);
         space.write_slot(TRACE_NEXT, next);
-        let borrowed = code.placed(id).unit.borrowed.expect("a traced unit");
+        let borrowed = code.placed(id).unit.borrowed.as_ref().expect("a traced unit");
         let mut registers = *registers;
         set_register(&mut registers, borrowed.registers[0].0, next);
         ptrace::set_registers(tid, &registers)?;

@@ -589,11 +589,11 @@ impl Supervisor {
         unit: &why_translate::Unit,
         offset: u32,
     ) -> Registers {
-        if let Some(borrowed) = unit.borrowed
+        if let Some(borrowed) = &unit.borrowed
             && offset > borrowed.from
             && unit.committed_from.is_none_or(|from| offset < from)
         {
-            for (register, slot) in borrowed.registers {
+            for &(register, slot) in &borrowed.registers {
                 let value = self.space_of(tid).read_slot(slot);
                 set_register(&mut registers, register, value);
             }

@@ -6,7 +6,7 @@ use crate::shared::SharedMemory;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, RwLock};
 use std::thread::JoinHandle;
-use why_trace::{Counter, RecordShape, Totals};
+use why_trace::{Counter, Totals};
 
 /// Two buffers: the target fills one while the reader empties the other.
 pub const BUFFER_BYTES: usize = 1 << 20;
@@ -15,8 +15,8 @@ const BUFFERS: usize = 2;
 const STRIDE: u64 = BUFFER_BYTES as u64 + PAGE;
 pub const SPAN: u64 = BUFFERS as u64 * STRIDE;
 
-/// The shapes of all records of a code cache, for every reader of it.
-pub type Shapes = Arc<RwLock<Vec<RecordShape>>>;
+/// How many instructions each unit record stands for, in the order of their ids.
+pub type Shapes = Arc<RwLock<Vec<u32>>>;
 
 pub struct SpaceTrace {
     pub memory: Arc<SharedMemory>,
@@ -83,7 +83,7 @@ fn read_all(
     full: &Receiver<(usize, usize)>,
     empty: &Sender<usize>,
 ) -> Totals {
-    let mut counter = Counter::default();
+    let mut counter = Counter::new();
     let mut learnt = 0;
     // The other buffer is free from the start.
     let _ = empty.send(1);

@@ -494,7 +494,7 @@ impl<'a> Translator<'a> {
 
     /// Ends the straight-line code with this exit.
     fn leave(&mut self, kind: ExitKind, executed: u32) {
-        if self.tracer.as_ref().is_some_and(|t| t.borrowed().is_some()) {
+        if self.tracer.as_ref().is_some_and(Tracer::borrows) {
             self.commit(executed);
             self.stub(None, kind, executed);
         } else if self.uncounted(executed) != 0 {
@@ -516,7 +516,7 @@ impl<'a> Translator<'a> {
     /// Writes the trace record of a unit of which so many instructions executed.
     fn commit(&mut self, executed: u32) {
         if let Some(tracer) = &self.tracer
-            && tracer.borrowed().is_some()
+            && tracer.borrows()
         {
             tracer.commit(executed, &mut self.e);
             self.committed_from = Some(self.e.offset());

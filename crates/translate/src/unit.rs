@@ -99,10 +99,11 @@ pub struct Unit {
     pub displacements: Vec<u32>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Borrowed {
     pub from: u32,
-    pub registers: [(u8, Slot); 2],
+    /// The first one holds the place in the trace buffer.
+    pub registers: Vec<(u8, Slot)>,
 }
 
 impl Unit {
