@@ -41,6 +41,9 @@ struct LinkPlace {
 pub trait CodeSource {
     /// Up to `buffer.len()` bytes of executable code from `pc` on.
     fn fetch(&mut self, pc: Address, buffer: &mut [u8]) -> usize;
+
+    /// Whether the code there may change without the engine being told.
+    fn can_change_unseen(&self, pc: Address) -> bool;
 }
 
 pub struct Code {
@@ -178,6 +181,7 @@ impl Code {
             at_most,
             call_class: calls::class,
             trace_id,
+            verify: source.can_change_unseen(pc),
             transactions: std::arch::is_x86_feature_detected!("rtm"),
         })?;
         let id = UnitId(self.units.len() as u32);
@@ -310,6 +314,11 @@ impl Code {
         for id in self.by_page.remove(&page).unwrap_or_default() {
             self.invalidate(id);
         }
+    }
+
+    /// Forgets a unit whose application code has changed.
+    pub fn invalidate_unit(&mut self, id: UnitId) {
+        self.invalidate(id);
     }
 
     pub fn has_code_from(&self, page: Address) -> bool {

@@ -1,9 +1,9 @@
 //! The event loop: one stop of one thread at a time, and whose turn comes next.
 
 use crate::arena::Item;
-use crate::code::{Code, UnitId};
+use crate::code::{Code, CodeSource, UnitId};
 use crate::error::{EngineError, Halt};
-use crate::memory::{Address, page_of};
+use crate::memory::Address;
 use crate::ptrace::{self, Registers, Stop};
 use crate::regions::Reader;
 use crate::report::{Ended, Report};
@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use why_translate::context::{
-    APP_GS, CALLS_IN_PROCESS, COUNT, OTHERS_READY, SAVED_RCX, SAVED_RDX, TRACE_NEXT,
+    APP_GS, CALLS_IN_PROCESS, COUNT, LAST_CALL, OTHERS_READY, SAVED_RCX, SAVED_RDX, TRACE_NEXT,
 };
 use why_translate::{ExitKind, Place, Tool, TranslateError};
 
@@ -287,7 +287,7 @@ impl Supervisor {
                 let at = self.space_of(tid).code.borrow().placed(unit).at;
                 self.go(tid, Registers { rip: at, orig_rax: u64::MAX, ..registers })
             }
-            Err(Untranslatable::NoCode) => self.fetch_fault(tid, registers),
+            Err(Untranslatable::NoCode) => self.fetch_fault(tid, registers, pc),
             Err(Untranslatable::NoInstruction) => self.try_instruction(tid, registers),
             Err(Untranslatable::Halt(halt)) => Err(halt),
         }
@@ -395,10 +395,30 @@ impl Supervisor {
                 let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
                 self.deliver(tid, Registers { rip: next, ..registers }, info)
             }
+            ExitKind::Stale => {
+                let registers = ptrace::registers(tid)?;
+                self.code_changed(tid, from, registers)
+            }
             ExitKind::Unsupported { pc } => {
                 Err(self.unknown_instruction(tid, pc).into())
             }
         }
+    }
+
+    /// A unit found that its application code is no longer what was translated.
+    pub(crate) fn code_changed(
+        &mut self,
+        tid: Tid,
+        unit: UnitId,
+        registers: Registers,
+    ) -> Outcome<()> {
+        let pc = self.space_of(tid).code.borrow().placed(unit).unit.pc;
+        self.own_code(tid)?;
+        let code = self.space_of(tid).code.clone();
+        if code.borrow().has(unit) {
+            code.borrow_mut().invalidate_unit(unit);
+        }
+        self.enter(tid, Registers { rip: pc, ..registers })
     }
 
     /// Translates `pc` if that needs nothing from the thread itself.
@@ -509,7 +529,7 @@ impl Supervisor {
         }
     }
 
-    fn unspill(&mut self, tid: Tid, registers: Registers, pc: Address) -> Registers {
+    pub(crate) fn unspill(&mut self, tid: Tid, registers: Registers, pc: Address) -> Registers {
         let space = self.space_of(tid);
         Registers {
             rcx: space.read_slot(SAVED_RCX),
@@ -574,8 +594,19 @@ impl Supervisor {
                     self.adjust_count(tid, -1);
                     Some(Registers { rip: next - 2, ..*registers })
                 }
-                // The trap itself will be reported; let it happen.
-                _ => None,
+                // Made again, it fails again, and is then looked after.
+                ExitKind::SyscallFault { next } => {
+                    self.adjust_count(tid, -1);
+                    let rax = self.space_of(tid).read_slot(LAST_CALL);
+                    Some(Registers { rip: next - 2, rax, ..*registers })
+                }
+                ExitKind::Breakpoint { .. } => {
+                    self.adjust_count(tid, -1);
+                    let pc = unit.spans.last().expect("a unit is not empty").pc;
+                    Some(Registers { rip: pc, ..*registers })
+                }
+                ExitKind::Stale => Some(Registers { rip: unit.pc, ..*registers }),
+                ExitKind::Unsupported { pc } => Some(Registers { rip: pc, ..*registers }),
             },
             Place::Within(..) | Place::Leaving => None,
         }
@@ -762,32 +793,44 @@ impl Supervisor {
         crate::unknown::instruction(pc, &bytes[..got])
     }
 
-    /// No instruction can be read where one should be. Perhaps the CPU knows better.
+    /// No instruction can be read where one should be: it is cut off by the end of
+    /// executable memory, or it is none, or the CPU knows better.
     fn try_instruction(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let pc = registers.rip;
-        let mut bytes = [0xcc; 16];
+        let mut bytes = [0; LONGEST];
         let space = self.space_of(tid);
-        let executable = 15.min((page_of(pc) + crate::memory::PAGE - pc) as usize);
-        let got = space.memory.read(pc, &mut bytes[..executable]).unwrap_or(0);
-        let code = space.code.clone();
+        let got = Reader::new(&mut space.regions, &space.memory).fetch(pc, &mut bytes);
+        if why_translate::is_cut_off(pc, &bytes[..got]) {
+            return self.fetch_fault(tid, registers, pc + got as u64);
+        }
         self.make_room(tid, pc)?;
+        let code = self.space_of(tid).code.clone();
         let at = {
             let mut code = code.borrow_mut();
             let arena = code.arena_for(pc).expect("just made room");
             code.arenas[arena].place(Item::Glue, &bytes)
         };
         ptrace::set_registers(tid, &Registers { rip: at, orig_rax: u64::MAX, ..registers })?;
-        ptrace::step(tid, 0)?;
-        match self.wait_for(tid)? {
-            Stop::Signal(libc::SIGILL) => {
-                let mut info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
-                crate::deliver::set_fault_address(&mut info, pc);
-                self.deliver(tid, registers, info)
+        loop {
+            ptrace::step(tid, 0)?;
+            let Stop::Signal(signal) = self.wait_for(tid)? else { continue };
+            let mut info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+            if !signals::is_synchronous(&info) {
+                self.task(tid).pending.push_back(info);
+            } else if signal == libc::SIGTRAP {
+                return Err(crate::unknown::instruction(pc, &bytes[..got]).into());
+            } else {
+                if signal == libc::SIGILL {
+                    crate::deliver::set_fault_address(&mut info, pc);
+                }
+                return self.deliver(tid, registers, info);
             }
-            _ => Err(crate::unknown::instruction(pc, &bytes[..got]).into()),
         }
     }
 }
+
+/// No instruction is longer.
+const LONGEST: usize = 15;
 
 /// Why there is no unit for an address.
 pub enum Untranslatable {

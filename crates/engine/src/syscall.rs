@@ -37,6 +37,7 @@ impl Supervisor {
             | libc::SYS_mprotect
             | libc::SYS_pkey_mprotect
             | libc::SYS_mremap
+            | libc::SYS_madvise
             | libc::SYS_shmat
             | libc::SYS_shmdt
             | libc::SYS_remap_file_pages => self.change_memory(tid, registers),

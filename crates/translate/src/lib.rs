@@ -12,8 +12,10 @@ mod scan;
 mod trace;
 mod translate;
 mod unit;
+mod verify;
 
 pub use emit::Emitter;
+pub use scan::is_cut_off;
 pub use translate::{Request, TranslateError, translate};
 pub use unit::{Exit, ExitKind, InsnSpan, Place, Unit};
 

@@ -1,7 +1,7 @@
 //! Reads application code up to where a unit ends.
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register, RflagsBits,
+    Code, Decoder, DecoderError, DecoderOptions, Instruction, Mnemonic, OpKind, Register, RflagsBits,
 };
 
 /// How control goes on after an instruction.
@@ -42,6 +42,14 @@ impl Scanned<'_> {
 pub struct Limits {
     pub instructions: usize,
     pub branches: usize,
+}
+
+/// Whether there are too few bytes to tell what instruction they begin.
+pub fn is_cut_off(pc: u64, bytes: &[u8]) -> bool {
+    const LONGEST: usize = 15;
+    let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
+    let invalid = decoder.decode().is_invalid();
+    invalid && bytes.len() < LONGEST && decoder.last_error() == DecoderError::NoMoreBytes
 }
 
 /// The instructions of the unit at `pc`, at least one unless `bytes` does not hold

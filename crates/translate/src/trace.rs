@@ -70,11 +70,16 @@ impl Tracer {
         Tracer { id: request.trace_id, registers, values }
     }
 
-    pub fn borrowed(&self) -> Option<Borrowed> {
+    pub fn borrows(&self) -> bool {
+        self.registers.is_some()
+    }
+
+    /// The borrowed registers of a unit that [`Tracer::open`] opens at this offset.
+    pub fn borrowed(&self, from: u32) -> Option<Borrowed> {
         let [next, sum] = self.registers?;
-        // The first instruction of a unit saves the first register.
+        // The first instruction there saves the first register.
         Some(Borrowed {
-            from: 0,
+            from,
             registers: [(next, SAVED_TRACE[0]), (sum, SAVED_TRACE[1])],
         })
     }

@@ -9,6 +9,7 @@ use crate::emit::{Emitter, Patch, reg};
 use crate::gs;
 use crate::scan::{Flow, Limits, Scanned, call_number, frees_flags, scan};
 use crate::trace::Tracer;
+use crate::verify;
 use crate::unit::{Exit, ExitKind, InsnSpan, SpanDetail, Unit};
 use iced_x86::{Mnemonic, Register};
 
@@ -30,6 +31,8 @@ pub struct Request<'a> {
     pub call_class: fn(u32) -> CallClass,
     /// The trace id of the unit's first exit; the others follow.
     pub trace_id: u32,
+    /// Compare the application's code with what was translated whenever it is entered.
+    pub verify: bool,
     /// Whether the CPU has transactions.
     pub transactions: bool,
 }
@@ -55,6 +58,10 @@ pub fn translate(request: &Request) -> Result<Unit, TranslateError> {
         return Err(TranslateError::NoInstruction(request.pc));
     }
     cut_at_calls(&mut scanned, request);
+    if request.verify {
+        // A call may change the code behind it.
+        cut_behind_call(&mut scanned);
+    }
     Translator::new(request, scanned).run()
 }
 
@@ -74,6 +81,12 @@ fn cut_at_calls(scanned: &mut Vec<Scanned>, request: &Request) {
     });
     if let Some(keep) = keep {
         scanned.truncate(keep);
+    }
+}
+
+fn cut_behind_call(scanned: &mut Vec<Scanned>) {
+    if let Some(call) = scanned.iter().position(|insn| insn.flow == Flow::Syscall) {
+        scanned.truncate(call + 1);
     }
 }
 
@@ -120,6 +133,10 @@ impl<'a> Translator<'a> {
     }
 
     fn run(mut self) -> Result<Unit, TranslateError> {
+        if self.request.verify {
+            self.verify();
+        }
+        let opened = self.e.offset();
         if let Some(tracer) = &self.tracer {
             tracer.open(&mut self.e);
         }
@@ -150,7 +167,7 @@ impl<'a> Translator<'a> {
         }
         let literals = self.e.finish();
         let (borrowed, slots) = match &self.tracer {
-            Some(tracer) => (tracer.borrowed(), tracer.slots_before()),
+            Some(tracer) => (tracer.borrowed(opened), tracer.slots_before()),
             None => (None, Vec::new()),
         };
         Ok(Unit {
@@ -167,6 +184,16 @@ impl<'a> Translator<'a> {
             literals,
             displacements: self.displacements,
         })
+    }
+
+    /// Makes the unit compare its application code before anything else.
+    fn verify(&mut self) {
+        let last = self.scanned.last().expect("a unit is not empty");
+        let length = (last.next() - self.request.pc) as usize;
+        let bytes = &self.request.bytes[..length];
+        for site in verify::check(&mut self.e, self.request.pc, bytes) {
+            self.pads.push(Pad { site, kind: ExitKind::Stale, executed: 0 });
+        }
     }
 
     fn count(&mut self, insn: &Scanned, total: usize) {
@@ -415,7 +442,7 @@ impl<'a> Translator<'a> {
 
     /// Ends the straight-line code with this exit.
     fn leave(&mut self, kind: ExitKind, executed: u32, total: u32) {
-        if self.tracer.as_ref().is_some_and(|t| t.borrowed().is_some()) {
+        if self.tracer.as_ref().is_some_and(Tracer::borrows) {
             self.commit(executed);
             self.stub(None, kind, executed);
         } else if self.correction(executed, total) != 0 {
@@ -437,7 +464,7 @@ impl<'a> Translator<'a> {
     /// Writes the trace record of a unit of which so many instructions executed.
     fn commit(&mut self, executed: u32) {
         if let Some(tracer) = &self.tracer
-            && tracer.borrowed().is_some()
+            && tracer.borrows()
         {
             tracer.commit(executed, &mut self.e);
             self.committed_from = Some(self.e.offset());
@@ -471,6 +498,9 @@ impl<'a> Translator<'a> {
                 if let Some(tracer) = &self.tracer {
                     tracer.commit(pad.executed, &mut self.e);
                 }
+            }
+            if pad.kind == ExitKind::Stale {
+                verify::give_back(&mut self.e);
             }
             let direct = self.e.offset() == start && matches!(pad.kind, ExitKind::Direct(_));
             self.stub(direct.then_some(pad.site), pad.kind, pad.executed);

@@ -29,6 +29,8 @@ pub enum ExitKind {
     SyscallFault { next: u64 },
     /// The application's own `int3`.
     Breakpoint { next: u64 },
+    /// The application's code is no longer what was translated.
+    Stale,
     /// An instruction that the engine does not translate.
     Unsupported { pc: u64 },
 }
