@@ -260,6 +260,21 @@ impl Supervisor {
         Ok(())
     }
 
+    /// The kernel is going to write to these places, in a call that cannot be made
+    /// again once it has failed.
+    pub(crate) fn unwatch_results(
+        &mut self,
+        tid: Tid,
+        places: &[(Address, u64)],
+    ) -> Outcome<()> {
+        for &(at, size) in places {
+            if at != 0 {
+                self.unwatch_range(tid, &pages(at, size))?;
+            }
+        }
+        Ok(())
+    }
+
     /// The kernel could not write where the application could have: true if there
     /// were watched pages, which may have been the reason.
     pub(crate) fn unwatch_all(&mut self, tid: Tid) -> Outcome<bool> {

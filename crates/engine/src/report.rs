@@ -1,6 +1,6 @@
 //! What a run amounted to.
 
-use crate::code::Code;
+use crate::code::Statistics;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,9 +28,9 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn add_code(&mut self, code: &Code) {
-        self.units += code.statistics.units;
-        self.cache_bytes += code.statistics.bytes;
-        self.translation_ns += code.statistics.nanoseconds;
+    pub fn add_code(&mut self, statistics: Statistics) {
+        self.units += statistics.units;
+        self.cache_bytes += statistics.bytes;
+        self.translation_ns += statistics.nanoseconds;
     }
 }

@@ -105,10 +105,13 @@ impl Supervisor {
         self.spaces.get_mut(&id).expect("a thread has a space")
     }
 
-    /// Waits for one thread; its end is left to the event loop.
+    /// Waits for one thread; its end is left to the event loop, as is what happens to
+    /// others meanwhile. To wait for it alone would be wrong: the end of a process is
+    /// not told before all its other threads have been waited for.
     pub(crate) fn wait_for(&mut self, tid: Tid) -> Outcome<Stop> {
         loop {
-            match ptrace::wait(tid) {
+            match ptrace::wait(-1) {
+                Ok((other, stop)) if other != tid => self.deferred.push_back((other, stop)),
                 Ok((_, stop @ (Stop::Exited(_) | Stop::Killed(_)))) => {
                     self.deferred.push_back((tid, stop));
                     return Err(Halt::Gone);
@@ -127,6 +130,10 @@ impl Supervisor {
         if let Stop::Exited(_) | Stop::Killed(_) = stop {
             return self.ended(tid, stop);
         }
+        if stop == Stop::Exec {
+            // Whatever the thread did that had this id before: it is gone.
+            return self.executed(tid);
+        }
         let Some(task) = self.tasks.get(&tid) else {
             self.early.insert(tid, stop);
             return Ok(());
@@ -138,7 +145,6 @@ impl Supervisor {
             (State::Running, Stop::Interrupted) => self.preempted(tid),
             (State::InCall(_), Stop::Signal(_)) => self.stopped_in_call(tid),
             (State::InCall(_), Stop::Clone | Stop::Fork | Stop::Vfork) => self.forked(tid),
-            (State::InCall(_), Stop::Exec) => self.executed(tid),
             (State::Stopping(registers), Stop::Interrupted) => {
                 let registers = *registers;
                 self.task(tid).state = State::Ready(registers);
@@ -761,9 +767,9 @@ impl Supervisor {
             self.report.instructions += totals.instructions;
             self.report.trace_instructions += totals.instructions;
         }
-        if let Ok(code) = std::rc::Rc::try_unwrap(code) {
-            self.report.add_code(&code.into_inner());
-        }
+        // Processes forked from this one may go on with the same code; what has been
+        // translated so far is reported once, here.
+        self.report.add_code(std::mem::take(&mut code.borrow_mut().statistics));
     }
 
     pub(crate) fn new_task(
