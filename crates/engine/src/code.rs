@@ -182,6 +182,7 @@ impl Code {
             call_class: calls::class,
             trace_id,
             verify: source.can_change_unseen(pc),
+            gs_base_writable: crate::processor::gs_base_writable(),
             transactions: std::arch::is_x86_feature_detected!("rtm"),
         })?;
         let id = UnitId(self.units.len() as u32);

@@ -247,13 +247,15 @@ impl Supervisor {
             return self.code_changed(tid, id, registers);
         }
         let (index, borrowed) = match unit.place(offset) {
-            Place::Before(index) => (index, None),
+            Place::Before(index) => (index, [None; 3]),
             Place::Within(index, borrowed) => (index, borrowed),
             place => panic!("a fault {} at {:#x}, {place:?}", signals::name(signal), registers.rip),
         };
         let pc = unit.spans[index].pc;
         let mut registers = registers;
-        if let Some((register, slot)) = borrowed {
+        // It may be the application's, for the length of one instruction.
+        registers.gs_base = self.space_of(tid).context;
+        for (register, slot) in borrowed.into_iter().flatten() {
             let value = self.space_of(tid).read_slot(slot);
             set_register(&mut registers, register, value);
         }

@@ -48,3 +48,10 @@ fn pin(processors: &[usize]) -> io::Result<()> {
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
+
+/// Whether the kernel lets programs use `wrgsbase`.
+pub fn gs_base_writable() -> bool {
+    const HWCAP2_FSGSBASE: u64 = 1 << 1;
+    // SAFETY: a plain lookup.
+    unsafe { libc::getauxval(libc::AT_HWCAP2) & HWCAP2_FSGSBASE != 0 }
+}

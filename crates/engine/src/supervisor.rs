@@ -10,6 +10,7 @@ use crate::report::{Ended, Report};
 use crate::signals::{self, ActionsRef};
 use crate::space::{Space, SpaceId};
 use crate::task::{State, Task, Tid};
+use libc::siginfo_t;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -109,6 +110,14 @@ impl Supervisor {
     /// others meanwhile. To wait for it alone would be wrong: the end of a process is
     /// not told before all its other threads have been waited for.
     pub(crate) fn wait_for(&mut self, tid: Tid) -> Outcome<Stop> {
+        if let Some(index) = self.deferred.iter().position(|(other, _)| *other == tid) {
+            let (_, stop) = self.deferred[index];
+            if let Stop::Exited(_) | Stop::Killed(_) = stop {
+                return Err(Halt::Gone);
+            }
+            self.deferred.remove(index);
+            return Ok(stop);
+        }
         loop {
             match ptrace::wait(-1) {
                 Ok((other, stop)) if other != tid => self.deferred.push_back((other, stop)),
@@ -303,6 +312,7 @@ impl Supervisor {
     pub(crate) fn go(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         ptrace::set_registers(tid, &registers)?;
         self.task(tid).state = State::Running;
+        self.task(tid).steps_itself |= registers.eflags & TRAP_FLAG != 0;
         Ok(ptrace::resume(tid, 0)?)
     }
 
@@ -343,9 +353,56 @@ impl Supervisor {
         Ok(())
     }
 
+    /// The application steps itself (it has set the trap flag): it sees a trap behind
+    /// each of its own instructions, not behind each of the cache's.
+    fn stepped(&mut self, tid: Tid, registers: Registers, mut info: siginfo_t) -> Outcome<()> {
+        if !self.completes_instruction(tid, registers.rip) {
+            return Ok(ptrace::resume(tid, 0)?);
+        }
+        let settled = if registers.rip == 0 {
+            Some(self.unspill(tid, registers, registers.rcx))
+        } else {
+            self.settled(tid, &registers)
+        };
+        let settled = settled.expect("a boundary between instructions");
+        crate::deliver::set_fault_address(&mut info, settled.rip);
+        self.deliver(tid, settled, info)
+    }
+
+    /// Whether a thread that steps through the cache has just completed one of the
+    /// application's instructions.
+    fn completes_instruction(&mut self, tid: Tid, rip: Address) -> bool {
+        let code = self.space_of(tid).code.clone();
+        let code = code.borrow();
+        match code.find(rip) {
+            Some((Item::Unit(_), 0)) => true,
+            Some((Item::Unit(id), offset)) => {
+                let unit = &code.placed(UnitId(id)).unit;
+                match unit.place(offset) {
+                    Place::Before(index) => index > 0 && unit.spans[index].code == offset,
+                    Place::AtExit(exit) => matches!(unit.exits[exit].kind, ExitKind::Direct(_)),
+                    _ => false,
+                }
+            }
+            Some((Item::Link(link), offset)) => code.is_miss(link, offset),
+            Some((Item::Glue, _)) => false,
+            None => true,
+        }
+    }
+
     /// A trap in the cache: which exit was it?
     fn trapped(&mut self, tid: Tid) -> Outcome<()> {
-        let rip = ptrace::rip(tid)?;
+        let registers = ptrace::registers(tid)?;
+        // The flag is clear already behind the instruction that cleared it.
+        let steps = registers.eflags & TRAP_FLAG != 0;
+        if steps || self.task(tid).steps_itself {
+            self.task(tid).steps_itself = steps;
+            let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+            if info.si_code == libc::TRAP_TRACE {
+                return self.stepped(tid, registers, info);
+            }
+        }
+        let rip = registers.rip;
         let code = self.space_of(tid).code.clone();
         let found = code.borrow().find(rip - 1);
         match found {
@@ -789,6 +846,7 @@ impl Supervisor {
             hidden_mask: 0,
             app_gs: 0,
             affinity: None,
+            steps_itself: false,
         }
     }
 
@@ -834,6 +892,9 @@ impl Supervisor {
         }
     }
 }
+
+/// In the flags register.
+const TRAP_FLAG: u64 = 1 << 8;
 
 /// No instruction is longer.
 const LONGEST: usize = 15;

@@ -11,8 +11,9 @@ pub struct Slot(pub i32);
 
 pub const SAVED_RCX: Slot = Slot(0x00);
 pub const SAVED_RDX: Slot = Slot(0x08);
-/// A register borrowed to reach memory through the application's own GS base.
+/// Registers borrowed to reach memory through the application's own GS base.
 pub const SAVED_SCRATCH: Slot = Slot(0x10);
+pub const SAVED_SCRATCH_2: Slot = Slot(0x50);
 /// The two registers borrowed for a whole unit while tracing.
 pub const SAVED_TRACE: [Slot; 2] = [Slot(0x18), Slot(0x20)];
 /// The GS base the application believes it has.

@@ -13,6 +13,10 @@ use crate::verify;
 use crate::unit::{Exit, ExitKind, InsnSpan, SpanDetail, Unit};
 use iced_x86::{Mnemonic, Register};
 
+/// Prefixes that may stand before REX and opcode.
+const LEGACY_PREFIXES: [u8; 11] =
+    [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3];
+
 const UNIT_INSTRUCTIONS: usize = 64;
 const UNIT_BRANCHES: usize = 4;
 
@@ -33,6 +37,8 @@ pub struct Request<'a> {
     pub trace_id: u32,
     /// Compare the application's code with what was translated whenever it is entered.
     pub verify: bool,
+    /// Whether programs may change their GS base by an instruction.
+    pub gs_base_writable: bool,
     /// Whether the CPU has transactions.
     pub transactions: bool,
 }
@@ -275,24 +281,57 @@ impl<'a> Translator<'a> {
             Mnemonic::Rdgsbase => gs::read_base(&mut self.e, insn, APP_GS),
             Mnemonic::Wrgsbase => gs::write_base(&mut self.e, insn, APP_GS),
             _ if insn.segment_prefix() == Register::GS && gs::touches_memory(insn) => {
-                let detail = gs::through_scratch(&mut self.e, insn)
-                    .ok_or(TranslateError::UnknownGsUse(insn.ip()))?;
-                self.set_detail(detail);
+                match gs::through_scratch(&mut self.e, insn) {
+                    Some(detail) => self.set_detail(detail),
+                    None => self.with_application_gs(scanned, |translator| {
+                        translator.e.bytes(scanned.bytes);
+                        Ok(())
+                    })?,
+                }
             }
             _ => self.e.bytes(scanned.bytes),
         }
         Ok(())
     }
 
+    /// Emits an instruction while the application's GS base is the real one.
+    fn with_application_gs(
+        &mut self,
+        scanned: &Scanned,
+        emit: impl FnOnce(&mut Self) -> Result<(), TranslateError>,
+    ) -> Result<(), TranslateError> {
+        if !self.request.gs_base_writable {
+            return Err(TranslateError::UnknownGsUse(scanned.insn.ip()));
+        }
+        let switch = gs::Switch::new(&scanned.insn, &[]);
+        let from = switch.to_application(&mut self.e);
+        let [own, application] = switch.loans().map(Some);
+        self.set_detail(SpanDetail::Borrowed { from, loans: [own, application, None] });
+        emit(self)?;
+        switch.to_own(&mut self.e);
+        Ok(())
+    }
+
     fn copy_rip_relative(&mut self, scanned: &Scanned, at: usize) -> Result<(), TranslateError> {
         let insn = &scanned.insn;
-        if insn.segment_prefix() == Register::GS {
-            return Err(TranslateError::UnknownGsUse(insn.ip()));
+        if insn.segment_prefix() == Register::GS && gs::touches_memory(insn) {
+            return self.with_application_gs(scanned, |translator| {
+                translator.copy_displaced(scanned, at)
+            });
         }
+        self.copy_displaced(scanned, at)
+    }
+
+    fn copy_displaced(&mut self, scanned: &Scanned, at: usize) -> Result<(), TranslateError> {
+        let insn = &scanned.insn;
         // Relative to EIP: the target has been computed with 32 bits; the prefix goes.
-        let skip = usize::from(scanned.bytes[0] == 0x67);
-        let bytes = &scanned.bytes[skip..];
-        let at = at - skip;
+        let mut bytes = scanned.bytes.to_vec();
+        let mut at = at;
+        let prefixes = bytes.iter().take_while(|&byte| LEGACY_PREFIXES.contains(byte)).count();
+        if let Some(addr32) = bytes[..prefixes].iter().position(|&byte| byte == 0x67) {
+            bytes.remove(addr32);
+            at -= 1;
+        }
         let end = self.e.here() + bytes.len() as u64;
         let target = insn.memory_displacement64();
         let displacement = i32::try_from(target.wrapping_sub(end) as i64)
@@ -309,13 +348,27 @@ impl<'a> Translator<'a> {
     fn indirect(&mut self, scanned: &Scanned) -> Result<(), TranslateError> {
         self.e.store(SAVED_RCX, reg::RCX);
         let from = self.e.offset();
-        self.set_detail(SpanDetail::Borrowed { from, register: reg::RCX, slot: SAVED_RCX });
+        let saved_rcx = Some((reg::RCX, SAVED_RCX));
+        self.set_detail(SpanDetail::Borrowed { from, loans: [saved_rcx, None, None] });
         match scanned.flow {
             Flow::Return(extra) => {
                 self.e.bytes(&[0x59]); // pop rcx
                 if extra != 0 {
                     self.e.lea(reg::RSP, reg::RSP, extra.into());
                 }
+            }
+            _ if scanned.insn.segment_prefix() == Register::GS
+                && gs::touches_memory(&scanned.insn) =>
+            {
+                if !self.request.gs_base_writable {
+                    return Err(TranslateError::UnknownGsUse(scanned.insn.ip()));
+                }
+                let switch = gs::Switch::new(&scanned.insn, &[Register::RCX]);
+                let from = switch.to_application(&mut self.e);
+                let [own, application] = switch.loans().map(Some);
+                self.set_detail(SpanDetail::Borrowed { from, loans: [saved_rcx, own, application] });
+                self.target_to_rcx(scanned)?;
+                switch.to_own(&mut self.e);
             }
             _ => self.target_to_rcx(scanned)?,
         }
@@ -339,7 +392,7 @@ impl<'a> Translator<'a> {
         let mut converted = Vec::with_capacity(16);
         match insn.segment_prefix() {
             Register::FS => converted.push(0x64),
-            Register::GS => return Err(TranslateError::UnknownGsUse(insn.ip())),
+            Register::GS => converted.push(0x65),
             _ => {}
         }
         let rip_relative = scanned.rip_displacement.is_some();
