@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 use why_translate::context::{CALL_CLASSES_BYTES, CallClass};
 
-use CallClass::{Direct, MayBlock, Supervised};
+use CallClass::{Direct, MayBlock, OpensRdi, OpensRsi, Supervised};
 
 /// Ranges of numbers, each with its first number and its calls in order.
 const TABLE: &[(u32, &[(&str, CallClass)])] = &[
@@ -15,7 +15,7 @@ const TABLE: &[(u32, &[(&str, CallClass)])] = &[
         &[
             ("read", MayBlock),
             ("write", MayBlock),
-            ("open", MayBlock),
+            ("open", OpensRdi),
             ("close", Direct),
             ("stat", Direct),
             ("fstat", Direct),
@@ -93,12 +93,12 @@ const TABLE: &[(u32, &[(&str, CallClass)])] = &[
             ("ftruncate", Direct),
             ("getdents", Direct),
             ("getcwd", Direct),
-            ("chdir", Direct),
+            ("chdir", Supervised),
             ("fchdir", Direct),
             ("rename", Direct),
             ("mkdir", Direct),
             ("rmdir", Direct),
-            ("creat", MayBlock),
+            ("creat", OpensRdi),
             ("link", Direct),
             ("unlink", Direct),
             ("symlink", Direct),
@@ -270,7 +270,7 @@ const TABLE: &[(u32, &[(&str, CallClass)])] = &[
             ("inotify_add_watch", Direct),
             ("inotify_rm_watch", Direct),
             ("migrate_pages", Direct),
-            ("openat", MayBlock),
+            ("openat", OpensRsi),
             ("mkdirat", Direct),
             ("mknodat", Direct),
             ("fchownat", Direct),
@@ -367,7 +367,7 @@ const TABLE: &[(u32, &[(&str, CallClass)])] = &[
             ("pidfd_open", Direct),
             ("clone3", Supervised),
             ("close_range", Direct),
-            ("openat2", MayBlock),
+            ("openat2", OpensRsi),
             ("pidfd_getfd", Direct),
             ("faccessat2", Direct),
             ("process_madvise", Direct),
@@ -418,10 +418,14 @@ fn entry(number: u32) -> Option<(&'static str, CallClass)> {
     })
 }
 
-/// The classes as translated code looks them up.
+/// The classes as translated code looks them up, which looks at no paths.
 pub fn class_table() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
-    BYTES.get_or_init(|| (0..CALL_CLASSES_BYTES as u32).map(|n| class(n) as u8).collect())
+    let looked_up = |number| match class(number) {
+        OpensRdi | OpensRsi => Supervised as u8,
+        other => other as u8,
+    };
+    BYTES.get_or_init(|| (0..CALL_CLASSES_BYTES as u32).map(looked_up).collect())
 }
 
 #[cfg(test)]

@@ -252,6 +252,13 @@ impl Supervisor {
             place => panic!("a fault {} at {:#x}, {place:?}", signals::name(signal), registers.rip),
         };
         let pc = unit.spans[index].pc;
+        if unit.behind(index).is_some() {
+            // Not the application's fault: a path that cannot be read was looked at.
+            let next = unit.next_pc(index);
+            self.account(tid, &code, id, offset, index + 1);
+            drop(code);
+            return self.begin_call(tid, Registers { rip: next, ..registers });
+        }
         let mut registers = registers;
         // It may be the application's, for the length of one instruction.
         registers.gs_base = self.space_of(tid).context;

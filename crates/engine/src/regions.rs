@@ -123,6 +123,15 @@ impl Regions {
         self.watched.keys().copied().collect()
     }
 
+    pub fn is_watched(&self, address: Address) -> bool {
+        self.watched.contains_key(&page_of(address))
+    }
+
+    /// Where executable memory begins and ends.
+    pub fn edges(&self) -> impl Iterator<Item = Address> {
+        self.regions.iter().flat_map(|(start, region)| [*start, region.end])
+    }
+
     /// Whether any executable memory is shared with others.
     pub fn has_shared(&self) -> bool {
         self.regions.values().any(|region| region.shared)

@@ -201,7 +201,7 @@ impl Supervisor {
         let space = self.space_of(tid);
         space.current = Some(tid);
         space.since = Instant::now();
-        let others = !space.ready.is_empty();
+        let others = space.careful || !space.ready.is_empty();
         if others != space.others_ready {
             space.others_ready = others;
             space.write_slot(OTHERS_READY, u64::from(others));

@@ -29,6 +29,16 @@ impl Supervisor {
             | libc::SYS_io_uring_setup
             | libc::SYS_io_uring_enter
             | libc::SYS_io_uring_register => self.answer(tid, &registers, ENOSYS),
+            libc::SYS_chdir => {
+                let result = self.make(tid, &registers)?;
+                self.look_at_directory(tid);
+                self.answer(tid, &registers, result)
+            }
+            _ if self.writes_memory(tid, &registers) => {
+                let result = self.make(tid, &registers)?;
+                self.code_replaced(tid, 0..u64::MAX)?;
+                self.answer(tid, &registers, result)
+            }
             libc::SYS_rt_sigprocmask => self.change_mask(tid, registers),
             libc::SYS_rt_sigaction => self.change_action(tid, registers),
             libc::SYS_rt_sigpending => self.pending_signals(tid, registers),
@@ -117,6 +127,13 @@ impl Supervisor {
     pub(crate) fn call_over(&mut self, tid: Tid, call: &Call, result: u64) -> Outcome<()> {
         if result == EFAULT && self.unwatch_all(tid)? {
             return self.release_into(tid, Registers { rax: call.number.into(), ..call.registers });
+        }
+        let opens = matches!(
+            i64::from(call.number),
+            libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 | libc::SYS_creat
+        );
+        if opens && (result as i64) >= 0 {
+            self.opened(tid, result)?;
         }
         self.finish(tid, call.returned(result))
     }
@@ -266,9 +283,9 @@ impl Supervisor {
         if wanted.iter().all(|&byte| byte == 0) {
             return self.answer(tid, &registers, EINVAL);
         }
-        // All threads stay on the engine's processor; the wish is remembered.
         let target = if registers.rdi == 0 { tid } else { registers.rdi as Tid };
         if let Some(task) = self.tasks.get_mut(&target) {
+            crate::processor::place(target, &wanted);
             task.affinity = Some(wanted);
             return self.answer(tid, &registers, 0);
         }

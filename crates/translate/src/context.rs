@@ -27,6 +27,8 @@ pub const CALLS_IN_PROCESS: Slot = Slot(0x38);
 pub const TRACE_NEXT: Slot = Slot(0x40);
 /// The number of the last call made without the supervisor.
 pub const LAST_CALL: Slot = Slot(0x48);
+/// Non-zero if a path may lead to `/proc` in other ways than by its beginning.
+pub const OPENS_WATCHED: Slot = Slot(0x58);
 /// Instructions executed. On a cache line of its own.
 pub const COUNT: Slot = Slot(0x80);
 
@@ -53,4 +55,8 @@ pub enum CallClass {
     Direct = 1,
     /// Like `Direct`, but it may wait: only when no other thread could run.
     MayBlock = 2,
+    /// Like `MayBlock`, but the path in rdi must not be in `/proc`.
+    OpensRdi = 3,
+    /// The same with the path in rsi.
+    OpensRsi = 4,
 }

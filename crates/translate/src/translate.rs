@@ -2,7 +2,7 @@
 
 use crate::Tool;
 use crate::context::{
-    APP_GS, CALL_CLASSES, CALLS_IN_PROCESS, COUNT, CallClass, LAST_CALL, OTHERS_READY, SAVED_RCX, SAVED_RDX,
+    APP_GS, CALL_CLASSES, CALLS_IN_PROCESS, COUNT, CallClass, LAST_CALL, OPENS_WATCHED, OTHERS_READY, SAVED_RCX, SAVED_RDX,
     TARGETS,
 };
 use crate::emit::{Emitter, Patch, reg};
@@ -435,12 +435,9 @@ impl<'a> Translator<'a> {
                 return true;
             }
             Some(CallClass::Direct) => {}
-            Some(CallClass::MayBlock) => {
-                self.e.load(reg::RCX, OTHERS_READY);
-                let alone = self.e.jrcxz();
-                self.pad(supervised, executed);
-                self.e.land(alone);
-            }
+            Some(CallClass::MayBlock) => self.unless_others_ready(supervised, executed),
+            Some(CallClass::OpensRdi) => self.open_call(&[0x8b, 0x0f], supervised, executed),
+            Some(CallClass::OpensRsi) => self.open_call(&[0x8b, 0x0e], supervised, executed),
             None => self.call_by_class(supervised, executed),
         }
         self.e.add_through_rcx(CALLS_IN_PROCESS, 1);
@@ -456,6 +453,30 @@ impl<'a> Translator<'a> {
         self.e.land(fine);
         self.e.load_literal(reg::RCX, next);
         false
+    }
+
+    fn unless_others_ready(&mut self, supervised: ExitKind, executed: u32) {
+        self.e.load(reg::RCX, OTHERS_READY);
+        let alone = self.e.jrcxz();
+        self.pad(supervised, executed);
+        self.e.land(alone);
+    }
+
+    /// Leaves to the supervisor what opens a file in `/proc`. The load of the path's
+    /// first bytes may fault; that is then the supervisor's call too.
+    fn open_call(&mut self, load_ecx: &[u8], supervised: ExitKind, executed: u32) {
+        const PROC: i32 = i32::from_le_bytes(*b"/pro");
+        let e = &mut self.e;
+        e.bytes(load_ecx);
+        e.bytes(&[0x8d, 0x89]); // lea ecx, [rcx - PROC]
+        e.imm32(PROC.wrapping_neg());
+        let in_proc = e.jrcxz();
+        e.load(reg::RCX, OPENS_WATCHED);
+        let elsewhere = e.jrcxz();
+        e.land(in_proc);
+        self.pad(supervised, executed);
+        self.e.land(elsewhere);
+        self.unless_others_ready(supervised, executed);
     }
 
     /// The number is known at run time only: look its class up.
@@ -546,8 +567,10 @@ impl<'a> Translator<'a> {
         for pad in std::mem::take(&mut self.pads) {
             let start = self.e.offset();
             self.e.patch_to(pad.site, start);
-            if matches!(pad.kind, ExitKind::Direct(_)) {
+            if pad.kind != ExitKind::Stale {
                 self.correct(pad.executed, total);
+            }
+            if matches!(pad.kind, ExitKind::Direct(_)) {
                 if let Some(tracer) = &self.tracer {
                     tracer.commit(pad.executed, &mut self.e);
                 }
