@@ -30,6 +30,8 @@ pub enum Item {
     Unit(u32),
     /// An indirect target's entry.
     Link(u32),
+    /// The code of an archive; [`crate::code::Code::find`] looks into it.
+    Frozen(u32),
     /// Code of the engine's own.
     Glue,
 }
@@ -60,7 +62,12 @@ impl Arena {
     }
 
     pub fn has_room(&self) -> bool {
-        self.used + (64 << 10) < ARENA_BYTES
+        self.has_room_for(0)
+    }
+
+    /// Room for so many bytes, and then for units still.
+    pub fn has_room_for(&self, bytes: usize) -> bool {
+        self.used + bytes + (64 << 10) < ARENA_BYTES
     }
 
     /// The address of the next item.

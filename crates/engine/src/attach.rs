@@ -13,6 +13,7 @@ use crate::task::{State, Tid};
 use crate::tracing::{SPAN, SpaceTrace};
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 use why_translate::Tool;
@@ -104,6 +105,9 @@ impl Supervisor {
             // executable, and is still never executed.
             let arguments = [range.start, range.end - range.start, protection as u64, 0, 0, 0];
             self.call(tid, libc::SYS_mprotect, arguments)?;
+            if !mapping.writable && !shared && mapping.inode != 0 {
+                self.file_mapped(tid, Path::new(&mapping.name), range, mapping.offset)?;
+            }
         }
         Ok(())
     }

@@ -4,10 +4,13 @@
 use crate::arena::{Arena, Item};
 use crate::calls;
 use crate::error::{EngineError, Result};
-use crate::memory::{Address, page_of};
+use crate::frozen::Frozen;
+use crate::image::Image;
+use crate::memory::{Address, PAGE, page_of};
 use crate::shared::SharedMemory;
 use crate::tracing::Shapes;
 use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
 use std::time::Instant;
 use why_trace::{FIRST_UNIT_ID, RecordShape};
 use why_translate::context::{
@@ -22,9 +25,30 @@ pub struct Placed {
     pub unit: Unit,
     pub at: Address,
     arena: usize,
+    length: u32,
     /// The application code has changed: nothing may enter any more.
     dead: bool,
     pub trace_id: u32,
+}
+
+impl Placed {
+    /// A unit of an archive.
+    pub fn archived(unit: Unit, at: Address, arena: usize, length: u32, dead: bool) -> Placed {
+        Placed { unit, at, arena, length, dead, trace_id: 0 }
+    }
+
+    /// The pages that the unit was made from.
+    pub fn pages(&self) -> Vec<Address> {
+        let mut pages: Vec<Address> = Vec::new();
+        for range in self.unit.ranges() {
+            for page in (page_of(range.start)..range.end).step_by(PAGE as usize) {
+                if !pages.contains(&page) {
+                    pages.push(page);
+                }
+            }
+        }
+        pages
+    }
 }
 
 /// An indirect target's entry.
@@ -44,6 +68,9 @@ pub trait CodeSource {
 
     /// Whether the code there may change without the engine being told.
     fn can_change_unseen(&self, pc: Address) -> bool;
+
+    /// The checksum of a page that holds code of a file.
+    fn page_checksum(&mut self, page: Address) -> Option<u32>;
 }
 
 pub struct Code {
@@ -54,6 +81,11 @@ pub struct Code {
     units: Vec<Placed>,
     by_pc: FxHashMap<Address, UnitId>,
     by_page: FxHashMap<Address, Vec<UnitId>>,
+    /// Checksums of the pages of files that code was translated from.
+    checksums: FxHashMap<Address, u32>,
+    pub(crate) frozen: Vec<Frozen>,
+    /// Images whose translations are worth keeping.
+    pub images: Vec<Image>,
     /// Exits that wait for a unit at this address.
     waiting: FxHashMap<Address, Vec<(UnitId, u32)>>,
     links: Vec<LinkPlace>,
@@ -70,6 +102,8 @@ pub struct Statistics {
     pub units: u64,
     pub bytes: u64,
     pub nanoseconds: u64,
+    /// Units taken from archives.
+    pub thawed: u64,
 }
 
 /// Units translated ahead of need at one stop.
@@ -90,6 +124,9 @@ impl Code {
             units: Vec::new(),
             by_pc: FxHashMap::default(),
             by_page: FxHashMap::default(),
+            checksums: FxHashMap::default(),
+            frozen: Vec::new(),
+            images: Vec::new(),
             waiting: FxHashMap::default(),
             links: Vec::new(),
             link_of: FxHashMap::default(),
@@ -107,8 +144,12 @@ impl Code {
         &self.units[id.0 as usize]
     }
 
-    pub fn find(&self, address: Address) -> Option<(Item, u32)> {
-        self.arenas.iter().find_map(|arena| arena.find(address))
+    /// What lies at a cache address, and the offset within it.
+    pub fn find(&mut self, address: Address) -> Option<(Item, u32)> {
+        match self.arenas.iter().find_map(|arena| arena.find(address))? {
+            (Item::Frozen(number), offset) => Some(self.find_frozen(number, offset)),
+            found => Some(found),
+        }
     }
 
     /// The arena that units for `pc` go to, if there is one.
@@ -116,8 +157,12 @@ impl Code {
         self.arenas.iter().position(|arena| arena.in_reach(pc) && arena.has_room())
     }
 
-    pub fn unit_at(&self, pc: Address) -> Option<UnitId> {
-        self.by_pc.get(&pc).copied()
+    /// The cache address of the unit at `pc`.
+    pub fn entry(&self, pc: Address) -> Option<Address> {
+        match self.by_pc.get(&pc) {
+            Some(&id) => Some(self.placed(id).at),
+            None => self.frozen_entry(pc),
+        }
     }
 
     /// Translates the unit at `pc` and what it leads to directly.
@@ -125,7 +170,7 @@ impl Code {
         &mut self,
         pc: Address,
         source: &mut dyn CodeSource,
-    ) -> std::result::Result<UnitId, TranslateError> {
+    ) -> std::result::Result<Address, TranslateError> {
         let started = Instant::now();
         let first = self.translate_one(pc, source, None)?;
         let mut next = vec![first];
@@ -137,7 +182,7 @@ impl Code {
                 if budget == 0 {
                     break;
                 }
-                if self.by_pc.contains_key(&target) || self.arena_for(target).is_none() {
+                if self.entry(target).is_some() || self.arena_for(target).is_none() {
                     continue;
                 }
                 budget -= 1;
@@ -148,7 +193,7 @@ impl Code {
             }
         }
         self.statistics.nanoseconds += started.elapsed().as_nanos() as u64;
-        Ok(first)
+        Ok(self.placed(first).at)
     }
 
     /// A unit of a single instruction that nothing else ever enters.
@@ -156,8 +201,9 @@ impl Code {
         &mut self,
         pc: Address,
         source: &mut dyn CodeSource,
-    ) -> std::result::Result<UnitId, TranslateError> {
-        self.translate_one(pc, source, Some(1))
+    ) -> std::result::Result<Address, TranslateError> {
+        let id = self.translate_one(pc, source, Some(1))?;
+        Ok(self.placed(id).at)
     }
 
     fn translate_one(
@@ -166,16 +212,13 @@ impl Code {
         source: &mut dyn CodeSource,
         at_most: Option<usize>,
     ) -> std::result::Result<UnitId, TranslateError> {
-        let mut buffer = [0; 512];
-        let length = source.fetch(pc, &mut buffer);
         let arena = self.arena_for(pc).expect("the caller made room");
         let trace_id = match self.tool {
             Tool::Trace => FIRST_UNIT_ID + self.shapes.read().expect("no panic").len() as u32,
             _ => 0,
         };
-        let mut unit = translate(&Request {
+        let request = Request {
             pc,
-            bytes: &buffer[..length],
             at: self.arenas[arena].next(),
             tool: self.tool,
             at_most,
@@ -184,6 +227,10 @@ impl Code {
             verify: source.can_change_unseen(pc),
             gs_base_writable: crate::processor::gs_base_writable(),
             transactions: std::arch::is_x86_feature_detected!("rtm"),
+        };
+        let mut unit = translate(&request, &mut |pc, buffer| {
+            // A unit is either compared when entered or not.
+            if source.can_change_unseen(pc) == request.verify { source.fetch(pc, buffer) } else { 0 }
         })?;
         let id = UnitId(self.units.len() as u32);
         let code = std::mem::take(&mut unit.code);
@@ -197,38 +244,42 @@ impl Code {
                 slots: unit.slots[executed as usize],
             }));
         }
-        self.units.push(Placed { unit, at, arena, dead: false, trace_id });
+        let length = code.len() as u32;
+        self.units.push(Placed { unit, at, arena, length, dead: false, trace_id });
         if at_most.is_none() {
-            self.enlist(id);
+            self.enlist(id, source);
         }
         Ok(id)
     }
 
     /// Makes a new unit known and links it both ways.
-    fn enlist(&mut self, id: UnitId) {
-        let (pc, end) = (self.placed(id).unit.pc, self.placed(id).unit.end);
+    fn enlist(&mut self, id: UnitId, source: &mut dyn CodeSource) {
+        let pc = self.placed(id).unit.pc;
         self.by_pc.insert(pc, id);
-        let mut page = page_of(pc);
-        while page < end {
+        for page in self.placed(id).pages() {
             self.by_page.entry(page).or_default().push(id);
-            page += crate::memory::PAGE;
+            if !self.checksums.contains_key(&page)
+                && let Some(checksum) = source.page_checksum(page)
+            {
+                self.checksums.insert(page, checksum);
+            }
         }
         for (from, exit) in self.waiting.remove(&pc).unwrap_or_default() {
-            self.link(from, exit, id);
+            self.link(from, exit, self.placed(id).at);
         }
         for exit in 0..self.placed(id).unit.exits.len() as u32 {
             let ExitKind::Direct(target) = self.placed(id).unit.exits[exit as usize].kind else {
                 continue;
             };
-            match self.by_pc.get(&target) {
-                Some(&to) => self.link(id, exit, to),
+            match self.entry(target) {
+                Some(to) => self.link(id, exit, to),
                 None => self.waiting.entry(target).or_default().push((id, exit)),
             }
         }
     }
 
     /// Lets an exit go straight to a unit.
-    pub fn link(&mut self, from: UnitId, exit: u32, to: UnitId) {
+    pub fn link(&mut self, from: UnitId, exit: u32, to: Address) {
         let Placed { unit, at, arena, dead, .. } = &self.units[from.0 as usize];
         // A dead unit's code may have been overwritten with the way to its successor.
         if *dead {
@@ -238,8 +289,7 @@ impl Code {
         let stub = at + u64::from(exit.stub);
         let site = exit.site.map(|patch| at + u64::from(patch.0));
         let arena = *arena;
-        let entry = self.placed(to).at;
-        let entry = self.within_reach(arena, entry);
+        let entry = self.within_reach(arena, to);
         self.patch(arena, stub + 2, entry);
         self.arenas[arena].write(stub, &[0x90]);
         if let Some(site) = site {
@@ -265,19 +315,42 @@ impl Code {
         self.arenas[arena].place(Item::Glue, &veneer)
     }
 
-    /// Makes the unit at `pc` reachable by indirect branches.
-    pub fn make_indirect(&mut self, pc: Address, id: UnitId) {
+    /// Makes the unit at `pc`, whose entry this is, reachable by indirect branches.
+    pub fn make_indirect(&mut self, pc: Address, entry: Address) {
         if self.link_of.contains_key(&pc) {
             return;
         }
-        let arena = self.placed(id).arena;
+        let Some(arena) = self.arenas.iter().position(|arena| arena.range().contains(&entry))
+        else {
+            return;
+        };
+        let link = chain::link(self.arenas[arena].next(), 0);
+        let item = Item::Link(self.link_count());
+        let at = self.arenas[arena].place(item, &link.code);
+        self.patch(arena, at + u64::from(link.to_unit.0), entry);
+        self.add_link(pc, at, arena);
+    }
+
+    pub(crate) fn link_count(&self) -> u32 {
+        self.links.len() as u32
+    }
+
+    /// Appends a link, whose code is in place, to the chain of its address.
+    pub(crate) fn add_link(&mut self, pc: Address, at: Address, arena: usize) {
         let hash = pc as u16;
-        let number = self.links.len() as u32;
+        let number = self.link_count();
         let previous = self.chains.get(&hash).and_then(|chain| chain.last().copied());
         let before = previous.map_or(0, |link| self.links[link as usize].key);
-        let link = chain::link(self.arenas[arena].next(), before.wrapping_sub(pc));
-        let at = self.arenas[arena].place(Item::Link(number), &link.code);
-        self.patch(arena, at + u64::from(link.to_unit.0), self.placed(id).at);
+        let layout = link_layout();
+        let link = LinkPlace {
+            key: pc,
+            at,
+            arena,
+            miss: layout.miss,
+            difference: layout.difference,
+        };
+        self.links.push(link);
+        self.set_difference(number, before.wrapping_sub(pc));
         match previous {
             None => self.tables.write_u64(target_slot(hash), at),
             Some(previous) => {
@@ -290,14 +363,46 @@ impl Code {
         }
         self.chains.entry(hash).or_default().push(number);
         self.link_of.insert(pc, number);
-        let difference = link.difference;
-        self.links.push(LinkPlace { key: pc, at, arena, miss: link.miss, difference });
+    }
+
+    pub(crate) fn add_placed(&mut self, placed: Placed) -> UnitId {
+        let id = UnitId(self.units.len() as u32);
+        self.units.push(placed);
+        id
+    }
+
+    /// The live units that were translated from a range, archived ones apart.
+    pub(crate) fn units_within(&self, range: &std::ops::Range<Address>) -> Vec<UnitId> {
+        self.by_pc.iter().filter(|(pc, _)| range.contains(pc)).map(|(_, &id)| id).collect()
+    }
+
+    pub(crate) fn checksums_within(
+        &self,
+        range: &std::ops::Range<Address>,
+        mut each: impl FnMut(Address, u32),
+    ) {
+        for (&page, &checksum) in self.checksums.iter().filter(|(page, _)| range.contains(page)) {
+            each(page, checksum);
+        }
+    }
+
+    pub(crate) fn indirect_targets(&self, range: &std::ops::Range<Address>) -> Vec<Address> {
+        self.link_of.keys().copied().filter(|pc| range.contains(pc)).collect()
+    }
+
+    /// A unit's code as it is in the cache, links included.
+    pub(crate) fn bytes_of(&self, id: UnitId) -> Vec<u8> {
+        let placed = self.placed(id);
+        let arena = &self.arenas[placed.arena];
+        let mut bytes = vec![0; placed.length as usize];
+        arena.memory.read((placed.at - arena.base) as usize, &mut bytes);
+        bytes
     }
 
     /// The application code of the newest units.
     pub fn newest(&self, count: u64) -> Vec<std::ops::Range<Address>> {
         let from = self.units.len().saturating_sub(count as usize);
-        self.units[from..].iter().map(|placed| placed.unit.pc..placed.unit.end).collect()
+        self.units[from..].iter().flat_map(|placed| placed.unit.ranges()).collect()
     }
 
     /// Whether the unit is still there, that is, no flush came between.
@@ -312,6 +417,7 @@ impl Code {
 
     /// Forgets all units that were read from a page.
     pub fn invalidate_page(&mut self, page: Address) {
+        self.checksums.remove(&page);
         for id in self.by_page.remove(&page).unwrap_or_default() {
             self.invalidate(id);
         }
@@ -348,7 +454,11 @@ impl Code {
 
     /// Makes an indirect entry match nothing, without breaking its chain: the link
     /// behind it counts from its address.
-    fn disable_link(&mut self, pc: Address) {
+    pub(crate) fn mark_dead(&mut self, id: UnitId) {
+        self.units[id.0 as usize].dead = true;
+    }
+
+    pub(crate) fn disable_link(&mut self, pc: Address) {
         let Some(number) = self.link_of.remove(&pc) else { return };
         let key = NOWHERE | u64::from(number);
         self.links[number as usize].key = key;
@@ -369,9 +479,8 @@ impl Code {
 
     /// A dead unit's entry was reached: where application code goes on. Once its
     /// successor is translated, the entry leads there by itself.
-    pub fn revive(&mut self, dead: UnitId, successor: UnitId) {
+    pub fn revive(&mut self, dead: UnitId, entry: Address) {
         let (at, arena) = (self.placed(dead).at, self.placed(dead).arena);
-        let entry = self.placed(successor).at;
         let entry = self.within_reach(arena, entry);
         self.patch(arena, at + 1, entry);
         self.arenas[arena].write(at, &[0xe9]);
@@ -396,6 +505,7 @@ impl Code {
         self.units.clear();
         self.by_pc.clear();
         self.by_page.clear();
+        self.frozen.clear();
         self.waiting.clear();
         self.links.clear();
         self.link_of.clear();
@@ -403,6 +513,12 @@ impl Code {
             self.tables.write_u64(target_slot(hash), 0);
         }
     }
+}
+
+/// Links are all alike, wherever they lie.
+fn link_layout() -> &'static chain::Link {
+    static LAYOUT: OnceLock<chain::Link> = OnceLock::new();
+    LAYOUT.get_or_init(|| chain::link(0, 0))
 }
 
 /// Where in the tables the code address for targets with these low bits stands; the

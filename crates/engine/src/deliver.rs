@@ -13,7 +13,7 @@ use crate::supervisor::{Outcome, Supervisor, set_register};
 use crate::task::{Call, State, Tid};
 use libc::siginfo_t;
 use why_translate::context::TRACE_NEXT;
-use why_translate::Place;
+use why_translate::{Place, TranslateError};
 
 /// Some calls, `epoll_wait` for one, end when they are interrupted by no more than a
 /// tracer. Nothing has happened to the application, so they are made again.
@@ -45,7 +45,7 @@ impl Supervisor {
                 let registers = ptrace::registers(tid)?;
                 if let Some(next) = self.behind_call(tid, registers.rip) {
                     let code = self.space_of(tid).code.clone();
-                    let code = code.borrow();
+                    let mut code = code.borrow_mut();
                     if let Some((Item::Unit(id), offset)) = code.find(registers.rip)
                         && let Place::BehindSyscall(index) = code.placed(UnitId(id)).unit.place(offset)
                     {
@@ -229,7 +229,7 @@ impl Supervisor {
             return self.missed(tid, registers, registers.rcx);
         }
         let code = self.space_of(tid).code.clone();
-        let code = code.borrow();
+        let mut code = code.borrow_mut();
         let Some((Item::Unit(id), offset)) = code.find(registers.rip) else {
             drop(code);
             // The application's own jump to where nothing can execute.
@@ -499,7 +499,7 @@ impl Supervisor {
     }
 
     /// Executes one instruction from a unit that is not kept.
-    fn enter_single(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+    pub(crate) fn enter_single(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let pc = registers.rip;
         self.make_room(tid, pc)?;
         let space = self.space_of(tid);
@@ -507,11 +507,9 @@ impl Supervisor {
         let mut reader = crate::regions::Reader::new(&mut space.regions, &space.memory);
         let unit = code.borrow_mut().translate_single(pc, &mut reader);
         match unit {
-            Ok(unit) => {
-                let at = code.borrow().placed(unit).at;
-                self.go(tid, Registers { rip: at, orig_rax: u64::MAX, ..registers })
-            }
-            Err(_) => self.enter(tid, registers),
+            Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
+            Err(TranslateError::NoInstruction(_)) => self.try_instruction(tid, registers),
+            Err(error) => Err(Halt::Engine(error.into())),
         }
     }
 }

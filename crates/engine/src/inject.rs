@@ -9,6 +9,8 @@ use crate::signals::{self};
 use crate::space::{SCRATCH, Space};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Arguments of a call; missing ones are zero.
 pub type Arguments = [u64; 6];
@@ -193,11 +195,11 @@ impl Supervisor {
     /// Ends the sharing of the code cache with other processes, before this one
     /// changes what its code is: it starts afresh with an empty cache.
     pub(crate) fn own_code(&mut self, tid: Tid) -> Outcome<()> {
-        let space = self.space_of(tid);
-        if std::rc::Rc::strong_count(&space.code) == 1 {
+        let shared = self.space_of(tid).code.clone();
+        let users = self.spaces.values().filter(|space| Rc::ptr_eq(&space.code, &shared)).count();
+        if users == 1 {
             return Ok(());
         }
-        let shared = space.code.clone();
         let shapes = shared.borrow().shapes.clone();
         let mut code = crate::code::Code::new(shared.borrow().tool(), shapes)?;
         for arena in &shared.borrow().arenas {
@@ -209,7 +211,11 @@ impl Supervisor {
         }
         self.map_shared(tid, &code.tables, tables, libc::PROT_READ, libc::MAP_FIXED)?;
         let space = self.space_of(tid);
-        space.code = std::rc::Rc::new(std::cell::RefCell::new(code));
+        space.code = Rc::new(RefCell::new(code));
+        let images = shared.borrow().images.clone();
+        for image in images {
+            self.thaw(tid, image)?;
+        }
         Ok(())
     }
 

@@ -92,6 +92,7 @@ fn follow(from: UnixStream) -> Result<Report> {
 fn supervise(command: &Command, path: &std::path::Path, to: UnixStream) -> i32 {
     // Whoever kills `why` kills what it runs.
     let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
+    report_panics(&to);
     match try_supervise(command, path, &to) {
         Ok(()) => 0,
         Err(error) => {
@@ -100,6 +101,18 @@ fn supervise(command: &Command, path: &std::path::Path, to: UnixStream) -> i32 {
             125
         }
     }
+}
+
+/// A defect of the engine is told like any other failure, and ends the targets: the
+/// kernel kills them when their tracer ends.
+fn report_panics(to: &UnixStream) {
+    let Ok(to) = to.try_clone() else { return };
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = panic.to_string().replace('\n', " ");
+        let message = format!("the engine has a defect, please report it: {text}");
+        messages::send(&to, &Message::Failed { status: 125, message });
+        std::process::exit(125);
+    }));
 }
 
 fn try_supervise(command: &Command, path: &std::path::Path, to: &UnixStream) -> Result<()> {

@@ -2,12 +2,17 @@
 //!
 //! The only crate that knows ptrace. [`launch::run`] is its entrance.
 
+mod archive;
 mod arena;
 mod attach;
 mod calls;
 mod code;
 mod deliver;
+mod description;
 mod error;
+mod frozen;
+mod image;
+mod images;
 mod inject;
 pub mod launch;
 mod maps;

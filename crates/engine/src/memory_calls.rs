@@ -8,6 +8,7 @@ use crate::ptrace::Registers;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{Tid, returned};
 use std::ops::Range;
+use std::path::Path;
 
 const EXEC: u64 = libc::PROT_EXEC as u64;
 const READ: u64 = libc::PROT_READ as u64;
@@ -90,7 +91,13 @@ impl Supervisor {
         self.forget_code(tid, range.clone())?;
         if protection & EXEC != 0 {
             let shared = flags & 0xf != libc::MAP_PRIVATE as u64;
-            self.allow_code(tid, range, protection & WRITE != 0, shared)?;
+            let writable = protection & WRITE != 0;
+            let anonymous = flags & libc::MAP_ANONYMOUS as u64 != 0;
+            self.allow_code(tid, range.clone(), writable, shared)?;
+            if !writable && !shared && !anonymous {
+                let path = format!("/proc/{tid}/fd/{}", registers.r8 as i32);
+                self.file_mapped(tid, Path::new(&path), range, registers.r9)?;
+            }
         }
         Ok(result)
     }
@@ -170,6 +177,8 @@ impl Supervisor {
         space.regions.remove(&range);
         let code = space.code.clone();
         let mut code = code.borrow_mut();
+        code.invalidate_frozen(&range);
+        code.images.retain(|image| image.range.end <= range.start || image.range.start >= range.end);
         for page in code.pages_within(&range) {
             code.invalidate_page(page);
         }
@@ -186,6 +195,8 @@ impl Supervisor {
         space.regions.forget_bytes(&range);
         let code = space.code.clone();
         let mut code = code.borrow_mut();
+        code.invalidate_frozen(&range);
+        code.images.retain(|image| image.range.end <= range.start || image.range.start >= range.end);
         for page in code.pages_within(&range) {
             code.invalidate_page(page);
         }

@@ -16,6 +16,8 @@ struct Region {
     /// memory: translated pages must be watched.
     writable: bool,
     shared: bool,
+    /// It is code of a file, as the file has it.
+    from_file: bool,
 }
 
 #[derive(Default)]
@@ -41,7 +43,16 @@ impl Clone for Regions {
 impl Regions {
     pub fn add(&mut self, range: Range<Address>, writable: bool, shared: bool) {
         self.remove(&range);
-        self.regions.insert(range.start, Region { end: range.end, writable, shared });
+        let region = Region { end: range.end, writable, shared, from_file: false };
+        self.regions.insert(range.start, region);
+    }
+
+    /// Code of a file, mapped privately and not writable.
+    pub fn add_file(&mut self, range: Range<Address>) {
+        self.add(range.clone(), false, false);
+        if let Some(region) = self.regions.get_mut(&range.start) {
+            region.from_file = true;
+        }
     }
 
     /// Forgets a range; true if anything in it was executable.
@@ -202,6 +213,13 @@ impl CodeSource for Reader<'_> {
             got += length;
         }
         got
+    }
+
+    fn page_checksum(&mut self, page: Address) -> Option<u32> {
+        if !self.regions.region(page)?.from_file {
+            return None;
+        }
+        Some(crc32fast::hash(&self.regions.pages.get(&page)?[..]))
     }
 }
 

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::time::Instant;
 use crate::tracing::SPAN;
 use std::ops::Range;
-use why_translate::context::{Slot, TOTAL_BYTES};
+use why_translate::context::{COUNT_SLOTS, FIRST_COUNT, Slot, TOTAL_BYTES};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SpaceId(pub u32);
@@ -50,6 +50,18 @@ impl Space {
         let _ = self.memory.write_u64(self.context + slot.0 as u64, value);
     }
 
+    /// The instructions counted so far; counting begins anew.
+    pub fn take_count(&self) -> u64 {
+        let at = self.context + FIRST_COUNT.0 as u64;
+        let mut bytes = [0; 8 * COUNT_SLOTS];
+        if self.memory.read_exact(at, &mut bytes).is_err() {
+            return 0;
+        }
+        let _ = self.memory.write(at, &[0; 8 * COUNT_SLOTS]);
+        let slots = bytes.chunks(8).map(|slot| u64::from_le_bytes(slot.try_into().unwrap()));
+        slots.fold(0, u64::wrapping_add)
+    }
+
     pub fn gadget(&self) -> Address {
         self.code.borrow().arenas[0].gadget()
     }
@@ -84,4 +96,4 @@ impl Space {
 }
 
 /// Where in the context page the supervisor leaves arguments for injected calls.
-pub const SCRATCH: u64 = 0x800;
+pub const SCRATCH: u64 = 0xc00;

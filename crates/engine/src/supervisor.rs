@@ -15,9 +15,10 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use why_translate::context::{
-    APP_GS, CALLS_IN_PROCESS, COUNT, LAST_CALL, OTHERS_READY, SAVED_RCX, SAVED_RDX, TRACE_NEXT,
+    APP_GS, CALLS_IN_PROCESS, FIRST_COUNT, LAST_CALL, OTHERS_READY, SAVED_RCX, SAVED_RDX,
+    TRACE_NEXT,
 };
-use why_translate::{ExitKind, Place, Tool, TranslateError};
+use why_translate::{ExitKind, Place, SpanDetail, Tool, TranslateError};
 
 pub type Outcome<T> = std::result::Result<T, Halt>;
 
@@ -297,11 +298,12 @@ impl Supervisor {
     /// Lets a thread go on at an application address.
     pub(crate) fn enter(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let pc = registers.rip;
+        if registers.eflags & TRAP_FLAG != 0 && self.space_of(tid).regions.is_executable(pc) {
+            // It steps itself: every instruction must be seen to end.
+            return self.enter_single(tid, registers);
+        }
         match self.unit_for(tid, pc) {
-            Ok(unit) => {
-                let at = self.space_of(tid).code.borrow().placed(unit).at;
-                self.go(tid, Registers { rip: at, orig_rax: u64::MAX, ..registers })
-            }
+            Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
             Err(Untranslatable::NoCode) => self.fetch_fault(tid, registers, pc),
             Err(Untranslatable::NoInstruction) => self.try_instruction(tid, registers),
             Err(Untranslatable::Halt(halt)) => Err(halt),
@@ -316,12 +318,12 @@ impl Supervisor {
         Ok(ptrace::resume(tid, 0)?)
     }
 
-    /// The unit at an application address, translated if need be. The thread's
-    /// registers are scratch afterwards.
-    pub(crate) fn unit_for(&mut self, tid: Tid, pc: Address) -> Result<UnitId, Untranslatable> {
+    /// The entry of the unit at an application address, translated if need be. The
+    /// thread's registers are scratch afterwards.
+    pub(crate) fn unit_for(&mut self, tid: Tid, pc: Address) -> Result<Address, Untranslatable> {
         let code = self.space_of(tid).code.clone();
-        if let Some(unit) = code.borrow().unit_at(pc) {
-            return Ok(unit);
+        if let Some(entry) = code.borrow().entry(pc) {
+            return Ok(entry);
         }
         if !self.space_of(tid).regions.is_executable(pc) {
             return Err(Untranslatable::NoCode);
@@ -356,15 +358,17 @@ impl Supervisor {
     /// The application steps itself (it has set the trap flag): it sees a trap behind
     /// each of its own instructions, not behind each of the cache's.
     fn stepped(&mut self, tid: Tid, registers: Registers, mut info: siginfo_t) -> Outcome<()> {
-        if !self.completes_instruction(tid, registers.rip) {
-            return Ok(ptrace::resume(tid, 0)?);
-        }
+        let last = registers.eflags & TRAP_FLAG == 0;
         let settled = if registers.rip == 0 {
             Some(self.unspill(tid, registers, registers.rcx))
-        } else {
+        } else if self.completes_instruction(tid, registers.rip) {
             self.settled(tid, &registers)
+        } else if last {
+            self.settle(tid)?
+        } else {
+            return Ok(ptrace::resume(tid, 0)?);
         };
-        let settled = settled.expect("a boundary between instructions");
+        let Some(settled) = settled else { return Ok(()) };
         crate::deliver::set_fault_address(&mut info, settled.rip);
         self.deliver(tid, settled, info)
     }
@@ -373,19 +377,22 @@ impl Supervisor {
     /// application's instructions.
     fn completes_instruction(&mut self, tid: Tid, rip: Address) -> bool {
         let code = self.space_of(tid).code.clone();
-        let code = code.borrow();
+        let mut code = code.borrow_mut();
         match code.find(rip) {
             Some((Item::Unit(_), 0)) => true,
             Some((Item::Unit(id), offset)) => {
                 let unit = &code.placed(UnitId(id)).unit;
                 match unit.place(offset) {
-                    Place::Before(index) => index > 0 && unit.spans[index].code == offset,
+                    Place::Before(index) => match unit.spans[index].detail {
+                        SpanDetail::Repeats { at } if offset == at => unit.spans[index].code == at,
+                        _ => index > 0 && unit.spans[index].code == offset,
+                    },
                     Place::AtExit(exit) => matches!(unit.exits[exit].kind, ExitKind::Direct(_)),
                     _ => false,
                 }
             }
             Some((Item::Link(link), offset)) => code.is_miss(link, offset),
-            Some((Item::Glue, _)) => false,
+            Some((Item::Glue | Item::Frozen(_), _)) => false,
             None => true,
         }
     }
@@ -404,7 +411,7 @@ impl Supervisor {
         }
         let rip = registers.rip;
         let code = self.space_of(tid).code.clone();
-        let found = code.borrow().find(rip - 1);
+        let found = code.borrow_mut().find(rip - 1);
         match found {
             Some((Item::Unit(id), offset)) => {
                 let id = UnitId(id);
@@ -485,11 +492,11 @@ impl Supervisor {
     }
 
     /// Translates `pc` if that needs nothing from the thread itself.
-    fn unit_for_quietly(&mut self, tid: Tid, pc: Address) -> Option<UnitId> {
+    fn unit_for_quietly(&mut self, tid: Tid, pc: Address) -> Option<Address> {
         let space = self.space_of(tid);
         let code = space.code.clone();
-        if let Some(unit) = code.borrow().unit_at(pc) {
-            return Some(unit);
+        if let Some(entry) = code.borrow().entry(pc) {
+            return Some(entry);
         }
         if code.borrow().arena_for(pc).is_none()
             || !space.regions.is_executable(pc)
@@ -512,11 +519,9 @@ impl Supervisor {
             ..registers
         };
         match self.unit_for(tid, target) {
-            Ok(unit) => {
-                let code = self.space_of(tid).code.clone();
-                code.borrow_mut().make_indirect(target, unit);
-                let at = code.borrow().placed(unit).at;
-                self.go(tid, Registers { rip: at, orig_rax: u64::MAX, ..registers })
+            Ok(entry) => {
+                self.space_of(tid).code.borrow_mut().make_indirect(target, entry);
+                self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers })
             }
             Err(_) => self.enter(tid, registers),
         }
@@ -552,7 +557,7 @@ impl Supervisor {
     /// address behind its `syscall`.
     pub(crate) fn behind_call(&mut self, tid: Tid, rip: Address) -> Option<Address> {
         let code = self.space_of(tid).code.clone();
-        let code = code.borrow();
+        let mut code = code.borrow_mut();
         let (Item::Unit(id), offset) = code.find(rip)? else { return None };
         let unit = &code.placed(UnitId(id)).unit;
         let Place::BehindSyscall(index) = unit.place(offset) else { return None };
@@ -605,7 +610,7 @@ impl Supervisor {
     /// The application's registers, if the stopped thread is where they are complete.
     fn settled(&mut self, tid: Tid, registers: &Registers) -> Option<Registers> {
         let code = self.space_of(tid).code.clone();
-        let code = code.borrow();
+        let mut code = code.borrow_mut();
         let rip = registers.rip;
         if rip == 0 {
             // Through an empty entry of the table. The fault must happen before the
@@ -721,8 +726,8 @@ impl Supervisor {
             Tool::None => {}
             Tool::Count => {
                 let space = self.space_of(tid);
-                let count = space.read_slot(COUNT).wrapping_add_signed(by);
-                space.write_slot(COUNT, count);
+                let count = space.read_slot(FIRST_COUNT).wrapping_add_signed(by);
+                space.write_slot(FIRST_COUNT, count);
             }
             Tool::Trace => self.trace_undo(tid, by),
         }
@@ -807,10 +812,9 @@ impl Supervisor {
     /// Takes the final figures of a space whose memory is still there, before it ends.
     pub(crate) fn sample(&mut self, tid: Tid) {
         let space = self.space_of(tid);
-        let count = space.read_slot(COUNT);
+        let count = space.take_count();
         let calls = space.read_slot(CALLS_IN_PROCESS);
         let next = space.read_slot(TRACE_NEXT);
-        space.write_slot(COUNT, 0);
         space.write_slot(CALLS_IN_PROCESS, 0);
         space.trace_next = next;
         self.report.instructions += count;
@@ -819,6 +823,7 @@ impl Supervisor {
 
     fn close(&mut self, space: Space) {
         let code = space.code;
+        self.code_closed(&code);
         if let Some(trace) = space.trace {
             let totals = trace.finish(space.trace_next);
             self.report.instructions += totals.instructions;
@@ -859,7 +864,7 @@ impl Supervisor {
 
     /// No instruction can be read where one should be: it is cut off by the end of
     /// executable memory, or it is none, or the CPU knows better.
-    fn try_instruction(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+    pub(crate) fn try_instruction(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let pc = registers.rip;
         let mut bytes = [0; LONGEST];
         let space = self.space_of(tid);

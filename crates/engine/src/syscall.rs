@@ -6,7 +6,7 @@ use crate::signals::{Action, NEVER_BLOCKED, bit};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{Call, State, Tid, returned};
 use std::rc::Rc;
-use why_translate::context::{APP_GS, CALLS_IN_PROCESS, COUNT, LAST_CALL};
+use why_translate::context::{APP_GS, CALLS_IN_PROCESS, LAST_CALL};
 
 const ENOSYS: u64 = -(libc::ENOSYS as i64) as u64;
 const EINVAL: u64 = -(libc::EINVAL as i64) as u64;
@@ -362,7 +362,7 @@ impl Supervisor {
         if !shares(libc::CLONE_VM) {
             let space = &self.spaces[&space];
             // What the parent did is the parent's.
-            space.write_slot(COUNT, 0);
+            space.take_count();
             space.write_slot(CALLS_IN_PROCESS, 0);
         }
         ptrace::resume(tid, 0)?;

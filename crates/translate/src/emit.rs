@@ -83,10 +83,6 @@ impl Emitter {
         self.store(slot, reg::RCX);
     }
 
-    pub fn mov(&mut self, to: u8, from: u8) {
-        self.bytes(&[0x48 | (from >> 3) << 2 | to >> 3, 0x89, 0xc0 | (from & 7) << 3 | to & 7]);
-    }
-
     /// `lea to, [base + displacement]`.
     pub fn lea(&mut self, to: u8, base: u8, displacement: i32) {
         self.memory_form(0x8d, to, base, displacement);
@@ -114,16 +110,6 @@ impl Emitter {
             Ok(byte) => self.bytes(&[byte as u8]),
             Err(_) => self.imm32(displacement),
         }
-    }
-
-    /// `mov dword [base + displacement], value`.
-    pub fn store_value32_at(&mut self, base: u8, displacement: i32, value: u32) {
-        if base >= 8 {
-            self.bytes(&[0x41]);
-        }
-        self.bytes(&[0xc7]);
-        self.base_displacement(0, base, displacement);
-        self.bytes(&value.to_le_bytes());
     }
 
     /// `mov register, value`, the value being kept behind the code.

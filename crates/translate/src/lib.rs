@@ -6,6 +6,7 @@
 
 pub mod chain;
 pub mod context;
+mod count;
 mod emit;
 mod gs;
 mod scan;
@@ -14,10 +15,10 @@ mod translate;
 mod unit;
 mod verify;
 
-pub use emit::Emitter;
-pub use scan::is_cut_off;
+pub use emit::Patch;
+pub use scan::{Fetch, is_cut_off};
 pub use translate::{Request, TranslateError, translate};
-pub use unit::{Exit, ExitKind, InsnSpan, Place, Unit};
+pub use unit::{Borrowed, Exit, ExitKind, InsnSpan, Place, SpanDetail, Unit};
 
 /// What is woven into the translated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -25,15 +25,32 @@ pub enum Flow {
     Unsupported,
 }
 
-pub struct Scanned<'a> {
+pub struct Scanned {
     pub insn: Instruction,
-    pub bytes: &'a [u8],
+    raw: [u8; LONGEST],
     pub flow: Flow,
     /// Offset of the displacement when the operand is relative to RIP.
     pub rip_displacement: Option<usize>,
+    /// The unit goes on at the target of this jump or call, or, with the address
+    /// that this return is expected to find, there.
+    pub followed: Option<Followed>,
 }
 
-impl Scanned<'_> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Followed {
+    Jump,
+    Call,
+    Return { expected: u64 },
+}
+
+/// No instruction is longer.
+const LONGEST: usize = 15;
+
+impl Scanned {
+    pub fn bytes(&self) -> &[u8] {
+        &self.raw[..self.insn.len()]
+    }
+
     pub fn next(&self) -> u64 {
         self.insn.next_ip()
     }
@@ -46,44 +63,104 @@ pub struct Limits {
 
 /// Whether there are too few bytes to tell what instruction they begin.
 pub fn is_cut_off(pc: u64, bytes: &[u8]) -> bool {
-    const LONGEST: usize = 15;
     let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
     let invalid = decoder.decode().is_invalid();
     invalid && bytes.len() < LONGEST && decoder.last_error() == DecoderError::NoMoreBytes
 }
 
-/// The instructions of the unit at `pc`, at least one unless `bytes` does not hold
-/// a whole instruction or what it holds is not one.
-pub fn scan<'a>(pc: u64, bytes: &'a [u8], limits: &Limits) -> Vec<Scanned<'a>> {
-    let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
-    let mut scanned = Vec::with_capacity(16);
-    let mut branches = 0;
-    while scanned.len() < limits.instructions {
-        let start = decoder.position();
-        let insn = decoder.decode();
-        if insn.is_invalid() {
-            break;
-        }
-        let bytes = &bytes[start..start + insn.len()];
-        let flow = flow(&insn, bytes);
-        let rip_displacement = insn
-            .is_ip_rel_memory_operand()
-            .then(|| decoder.get_constant_offsets(&insn).displacement_offset());
-        scanned.push(Scanned { insn, bytes, flow, rip_displacement });
-        match flow {
-            Flow::Next | Flow::Syscall => {}
-            // A loop's back edge ends the unit: both ways out then need no
-            // correction of the count.
-            Flow::Conditional(_, target) | Flow::Counted(target) => {
-                branches += 1;
-                if target <= insn.ip() || branches == limits.branches {
-                    break;
-                }
-            }
-            _ => break,
-        }
+/// Up to `buffer.len()` bytes of code from an address on.
+pub type Fetch<'a> = dyn FnMut(u64, &mut [u8]) -> usize + 'a;
+
+/// Jumps and calls are followed no farther than this.
+const NEAR: u64 = 64 << 20;
+
+/// Code is read so much at a time: enough for most units.
+const WINDOW: usize = 256;
+
+/// The instructions of the unit at `pc`, in the order in which they execute as long
+/// as no conditional branch is taken. At least one, unless there is no whole
+/// instruction or what is there is none.
+pub fn scan(pc: u64, fetch: &mut Fetch, limits: &Limits) -> Vec<Scanned> {
+    let mut scanner = Scanner { fetch, limits, scanned: Vec::with_capacity(32), returns: Vec::new() };
+    let mut at = Some(pc);
+    while let Some(start) = at {
+        at = scanner.straight(start);
     }
-    scanned
+    scanner.scanned
+}
+
+struct Scanner<'a, 'f> {
+    fetch: &'a mut Fetch<'f>,
+    limits: &'a Limits,
+    scanned: Vec<Scanned>,
+    /// Where the calls that were followed will return to.
+    returns: Vec<u64>,
+}
+
+impl Scanner<'_, '_> {
+    /// Reads on from `pc`; where to go on, if the unit does.
+    fn straight(&mut self, pc: u64) -> Option<u64> {
+        let mut window = [0; WINDOW];
+        let length = (self.fetch)(pc, &mut window);
+        let mut decoder = Decoder::with_ip(64, &window[..length], pc, DecoderOptions::NONE);
+        while self.scanned.len() < self.limits.instructions {
+            let start = decoder.position();
+            if start > 0 && start + LONGEST > length && length == WINDOW {
+                return Some(pc + start as u64);
+            }
+            let insn = decoder.decode();
+            if insn.is_invalid() {
+                return None;
+            }
+            let mut raw = [0; LONGEST];
+            raw[..insn.len()].copy_from_slice(&window[start..start + insn.len()]);
+            let flow = flow(&insn, &raw[..insn.len()]);
+            let rip_displacement = insn
+                .is_ip_rel_memory_operand()
+                .then(|| decoder.get_constant_offsets(&insn).displacement_offset());
+            let followed = None;
+            self.scanned.push(Scanned { insn, raw, flow, rip_displacement, followed });
+            match flow {
+                Flow::Next | Flow::Syscall => {}
+                Flow::Conditional(_, target) | Flow::Counted(target) => {
+                    // A loop's back edge ends the unit.
+                    if target <= insn.ip() || self.branches() == self.limits.branches {
+                        return None;
+                    }
+                }
+                Flow::Jump(target) => return self.follow(target, Followed::Jump),
+                Flow::Call(target) => {
+                    let next = self.follow(target, Followed::Call)?;
+                    self.returns.push(insn.next_ip());
+                    return Some(next);
+                }
+                Flow::Return(_) => {
+                    let expected = self.returns.pop()?;
+                    return self.follow(expected, Followed::Return { expected });
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    fn branches(&self) -> usize {
+        let conditional = |s: &&Scanned| matches!(s.flow, Flow::Conditional(..) | Flow::Counted(_));
+        self.scanned.iter().filter(conditional).count()
+    }
+
+    /// Lets the unit go on at `target`, if that is near, not part of it yet, and there
+    /// is code.
+    fn follow(&mut self, target: u64, followed: Followed) -> Option<u64> {
+        let first = self.scanned[0].insn.ip();
+        let seen = self.scanned.iter().any(|s| s.insn.ip() == target);
+        let room = self.scanned.len() + 2 < self.limits.instructions;
+        if seen || !room || target.abs_diff(first) > NEAR || (self.fetch)(target, &mut [0; 16]) < 16 {
+            return None;
+        }
+        self.scanned.last_mut().expect("just pushed").followed = Some(followed);
+        Some(target)
+    }
 }
 
 fn flow(insn: &Instruction, bytes: &[u8]) -> Flow {

@@ -9,7 +9,7 @@
 use crate::context::{SAVED_TRACE, TRACE_NEXT};
 use crate::emit::{Emitter, reg};
 use crate::gs::{lea_indexed, number};
-use crate::scan::{Flow, Scanned};
+use crate::scan::{Flow, Followed, Scanned};
 use crate::translate::Request;
 use crate::unit::Borrowed;
 use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, Register, UsedMemory};
@@ -51,6 +51,10 @@ impl Tracer {
                 .iter()
                 .filter(|u| u.register().is_gpr())
                 .fold(used, |set, u| set | 1 << number(u.register()));
+            let uses = match insn.followed {
+                Some(Followed::Return { .. }) => uses | 1 << reg::RCX | 1 << reg::RDX,
+                _ => uses,
+            };
             let needed = needed(&insn.insn, info.used_memory(), &mut known);
             if keep > 0 && (uses.count_zeros() < 2 || slots + needed.len() > MOST_SLOTS) {
                 break;

@@ -2,12 +2,13 @@
 
 use crate::Tool;
 use crate::context::{
-    APP_GS, CALL_CLASSES, CALLS_IN_PROCESS, COUNT, CallClass, LAST_CALL, OPENS_WATCHED, OTHERS_READY, SAVED_RCX, SAVED_RDX,
-    TARGETS,
+    APP_GS, CALL_CLASSES, CALLS_IN_PROCESS, CallClass, LAST_CALL, OPENS_WATCHED, OTHERS_READY,
+    SAVED_RCX, SAVED_RDX, TARGETS, count_slot,
 };
 use crate::emit::{Emitter, Patch, reg};
+use crate::count::{self, Addition};
 use crate::gs;
-use crate::scan::{Flow, Limits, Scanned, call_number, frees_flags, scan};
+use crate::scan::{Fetch, Flow, Followed, Limits, Scanned, call_number, scan};
 use crate::trace::Tracer;
 use crate::verify;
 use crate::unit::{Exit, ExitKind, InsnSpan, SpanDetail, Unit};
@@ -23,10 +24,8 @@ const UNIT_BRANCHES: usize = 4;
 /// Every unit is at least this long, so that a jump fits over its entry.
 const SHORTEST: usize = 5;
 
-pub struct Request<'a> {
+pub struct Request {
     pub pc: u64,
-    /// Application code from `pc` on.
-    pub bytes: &'a [u8],
     /// Where the unit will run.
     pub at: u64,
     pub tool: Tool,
@@ -54,19 +53,19 @@ pub enum TranslateError {
     UnknownGsUse(u64),
 }
 
-pub fn translate(request: &Request) -> Result<Unit, TranslateError> {
+/// Translates the unit at an address, whose code `fetch` reads.
+pub fn translate(request: &Request, fetch: &mut Fetch) -> Result<Unit, TranslateError> {
     let limits = Limits {
         instructions: request.at_most.unwrap_or(UNIT_INSTRUCTIONS),
         branches: UNIT_BRANCHES,
     };
-    let mut scanned = scan(request.pc, request.bytes, &limits);
+    let mut scanned = scan(request.pc, fetch, &limits);
     if scanned.is_empty() {
         return Err(TranslateError::NoInstruction(request.pc));
     }
     cut_at_calls(&mut scanned, request);
     if request.verify {
-        // A call may change the code behind it.
-        cut_behind_call(&mut scanned);
+        cut_for_verification(&mut scanned);
     }
     Translator::new(request, scanned).run()
 }
@@ -90,47 +89,58 @@ fn cut_at_calls(scanned: &mut Vec<Scanned>, request: &Request) {
     }
 }
 
-fn cut_behind_call(scanned: &mut Vec<Scanned>) {
-    if let Some(call) = scanned.iter().position(|insn| insn.flow == Flow::Syscall) {
-        scanned.truncate(call + 1);
+/// A unit that is compared when entered is in one piece, and ends with a call, which
+/// may change the code behind it.
+fn cut_for_verification(scanned: &mut Vec<Scanned>) {
+    let ends = |insn: &Scanned| insn.flow == Flow::Syscall || insn.followed.is_some();
+    if let Some(last) = scanned.iter().position(ends) {
+        scanned.truncate(last + 1);
     }
 }
 
 /// A way out that is emitted behind the straight-line code.
 struct Pad {
     site: Patch,
-    kind: ExitKind,
+    to: PadTo,
     executed: u32,
 }
 
+enum PadTo {
+    Exit(ExitKind),
+    /// A return that did not find the address expected, in rcx now as a difference.
+    Elsewhere { expected: u64 },
+}
+
 struct Translator<'a> {
-    request: &'a Request<'a>,
-    scanned: Vec<Scanned<'a>>,
+    request: &'a Request,
+    scanned: Vec<Scanned>,
     e: Emitter,
     spans: Vec<InsnSpan>,
     pads: Vec<Pad>,
     exits: Vec<Exit>,
     displacements: Vec<u32>,
-    /// Before which instruction the whole unit is counted, and from which offset on.
-    count_before: Option<usize>,
-    counted_from: Option<u32>,
+    counting: Vec<Addition>,
+    counted: Vec<(u32, u32)>,
     tracer: Option<Tracer>,
     committed_from: Option<u32>,
 }
 
 impl<'a> Translator<'a> {
-    fn new(request: &'a Request<'a>, mut scanned: Vec<Scanned<'a>>) -> Self {
+    fn new(request: &'a Request, mut scanned: Vec<Scanned>) -> Self {
         let tracer = (request.tool == Tool::Trace).then(|| Tracer::plan(&mut scanned, request));
-        let count_before = (request.tool == Tool::Count)
-            .then(|| scanned.iter().position(|s| frees_flags(&s.insn)).unwrap_or(0));
+        if let Some(last) = scanned.last_mut() {
+            // Nothing follows it here.
+            last.followed = None;
+        }
+        let counting = if request.tool == Tool::Count { count::plan(&scanned) } else { Vec::new() };
         Translator {
             e: Emitter::new(request.at),
             spans: Vec::with_capacity(scanned.len()),
             pads: Vec::new(),
             exits: Vec::new(),
             displacements: Vec::new(),
-            count_before,
-            counted_from: None,
+            counting,
+            counted: Vec::new(),
             tracer,
             committed_from: None,
             request,
@@ -151,23 +161,21 @@ impl<'a> Translator<'a> {
         for (index, insn) in scanned.iter().enumerate() {
             self.spans.push(InsnSpan {
                 pc: insn.insn.ip(),
+                length: insn.insn.len() as u8,
                 code: self.e.offset(),
                 detail: SpanDetail::Plain,
             });
-            if self.count_before == Some(index) {
-                self.count(insn, scanned.len());
-            }
+            self.count(index);
             if let Some(tracer) = &self.tracer {
                 tracer.record(index, &mut self.e);
             }
             ended = self.instruction(index, &scanned)?;
         }
-        let total = scanned.len() as u32;
         if !ended {
-            let next = scanned[scanned.len() - 1].next();
-            self.leave(ExitKind::Direct(next), total, total);
+            let last = &scanned[scanned.len() - 1];
+            self.leave(ExitKind::Direct(last.next()), scanned.len() as u32);
         }
-        let stubs = self.stubs(total);
+        let stubs = self.stubs();
         while self.e.code.len() < SHORTEST {
             self.e.bytes(&[0xcc]);
         }
@@ -178,12 +186,11 @@ impl<'a> Translator<'a> {
         };
         Ok(Unit {
             pc: self.request.pc,
-            end: scanned[scanned.len() - 1].next(),
             code: self.e.code,
             spans: self.spans,
             stubs,
             exits: self.exits,
-            counted_from: self.counted_from,
+            counted: self.counted,
             committed_from: self.committed_from,
             borrowed,
             slots,
@@ -194,52 +201,55 @@ impl<'a> Translator<'a> {
 
     /// Makes the unit compare its application code before anything else.
     fn verify(&mut self) {
-        let last = self.scanned.last().expect("a unit is not empty");
-        let length = (last.next() - self.request.pc) as usize;
-        let bytes = &self.request.bytes[..length];
-        for site in verify::check(&mut self.e, self.request.pc, bytes) {
-            self.pads.push(Pad { site, kind: ExitKind::Stale, executed: 0 });
+        let bytes: Vec<u8> = self.scanned.iter().flat_map(Scanned::bytes).copied().collect();
+        for site in verify::check(&mut self.e, self.request.pc, &bytes) {
+            self.pads.push(Pad { site, to: PadTo::Exit(ExitKind::Stale), executed: 0 });
         }
     }
 
-    fn count(&mut self, insn: &Scanned, total: usize) {
-        if frees_flags(&insn.insn) {
-            self.e.add_clobbering_flags(COUNT, total as i32);
+    /// Adds to the count before instruction `index`, if it was planned there.
+    fn count(&mut self, index: usize) {
+        let Some(addition) = self.counting.iter().find(|a| a.before == index) else { return };
+        let slot = count_slot(self.spans[index].pc);
+        if addition.flags_free {
+            self.e.add_clobbering_flags(slot, addition.instructions as i32);
         } else {
-            self.e.add(COUNT, total as i32, SAVED_RCX);
+            self.e.add(slot, addition.instructions as i32, SAVED_RCX);
         }
-        self.counted_from = Some(self.e.offset());
+        let before = self.counted.last().map_or(0, |&(_, total)| total);
+        self.counted.push((self.e.offset(), before + addition.instructions));
     }
 
     /// Emits one instruction; true if control cannot go on behind it.
     fn instruction(&mut self, index: usize, all: &[Scanned]) -> Result<bool, TranslateError> {
         let insn = &all[index];
         let executed = index as u32 + 1;
-        let total = all.len() as u32;
         match insn.flow {
             Flow::Next => self.copy(insn)?,
             Flow::Conditional(condition, target) => {
                 let site = self.e.jcc(condition);
-                self.pads.push(Pad { site, kind: ExitKind::Direct(target), executed });
+                self.pads.push(Pad { site, to: PadTo::Exit(ExitKind::Direct(target)), executed });
             }
             Flow::Counted(target) => {
-                let (opcode, prefixes) = insn.bytes[..insn.bytes.len() - 1].split_last().unwrap();
+                let bytes = insn.bytes();
+                let (opcode, prefixes) = bytes[..bytes.len() - 1].split_last().unwrap();
                 self.e.bytes(prefixes);
                 let taken = self.e.short(*opcode);
                 let skip = self.e.jmp_short();
                 self.e.land(taken);
-                let site = self.e.jmp();
-                self.pads.push(Pad { site, kind: ExitKind::Direct(target), executed });
+                self.pad(ExitKind::Direct(target), executed);
                 self.e.land(skip);
             }
-            Flow::Jump(target) => {
-                self.leave(ExitKind::Direct(target), executed, total);
-                return Ok(true);
-            }
+            Flow::Jump(target) => return Ok(self.go_on_at(insn, target, executed)),
             Flow::Call(target) => {
                 self.e.push_value(insn.next());
-                self.leave(ExitKind::Direct(target), executed, total);
-                return Ok(true);
+                return Ok(self.go_on_at(insn, target, executed));
+            }
+            Flow::Return(extra) if insn.followed.is_some() => {
+                let Some(Followed::Return { expected }) = insn.followed else {
+                    unreachable!("a return follows a return address");
+                };
+                self.expected_return(extra, expected, executed);
             }
             Flow::IndirectJump | Flow::IndirectCall | Flow::Return(_) => {
                 self.commit(executed);
@@ -248,26 +258,99 @@ impl<'a> Translator<'a> {
             }
             Flow::Syscall => {
                 let class = call_number(&all[..index]).map(self.request.call_class);
-                return Ok(self.syscall(insn, class, executed, total));
+                return Ok(self.syscall(insn, class, executed));
             }
             Flow::Breakpoint => {
-                self.leave(ExitKind::Breakpoint { next: insn.next() }, executed, total);
+                self.leave(ExitKind::Breakpoint { next: insn.next() }, executed);
                 return Ok(true);
             }
             Flow::Transaction(fallback) if self.request.transactions => {
                 // Every transaction aborts at once, with no hint to try again.
                 self.e.bytes(&[0xb8, 0, 0, 0, 0]);
-                self.leave(ExitKind::Direct(fallback), executed, total);
+                self.leave(ExitKind::Direct(fallback), executed);
                 return Ok(true);
             }
             // Without transactions in the CPU this is an invalid instruction.
             Flow::Transaction(_) => self.e.bytes(&[0x0f, 0x0b]),
             Flow::Unsupported => {
-                self.leave(ExitKind::Unsupported { pc: insn.insn.ip() }, executed - 1, total);
+                self.leave(ExitKind::Unsupported { pc: insn.insn.ip() }, executed - 1);
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Behind a jump or call: the target's instructions follow here, or the unit ends.
+    fn go_on_at(&mut self, insn: &Scanned, target: u64, executed: u32) -> bool {
+        if insn.followed.is_some() {
+            return false;
+        }
+        self.leave(ExitKind::Direct(target), executed);
+        true
+    }
+
+    /// A return whose call is part of the unit: the return address is very likely the
+    /// one that was pushed then, and its instructions follow here.
+    fn expected_return(&mut self, extra: u16, expected: u64, executed: u32) {
+        self.e.store(SAVED_RCX, reg::RCX);
+        let from = self.e.offset();
+        let loans = [Some((reg::RCX, SAVED_RCX)), None, None];
+        self.set_detail(SpanDetail::Borrowed { from, loans });
+        self.e.bytes(&[0x59]); // pop rcx
+        if extra != 0 {
+            self.e.lea(reg::RSP, reg::RSP, extra.into());
+        }
+        let short = i32::try_from(expected as i64).ok().and_then(i32::checked_neg);
+        match short {
+            Some(negative) => self.e.lea(reg::RCX, reg::RCX, negative),
+            None => {
+                self.e.store(SAVED_RDX, reg::RDX);
+                self.e.load_literal(reg::RDX, expected);
+                self.e.bytes(&[0x48, 0xf7, 0xd2]); // not rdx
+                self.e.bytes(&[0x48, 0x8d, 0x4c, 0x11, 0x01]); // lea rcx, [rcx + rdx + 1]
+            }
+        }
+        let found = self.e.jrcxz();
+        let site = self.e.jmp();
+        self.pads.push(Pad { site, to: PadTo::Elsewhere { expected }, executed });
+        self.e.land(found);
+        self.e.load(reg::RCX, SAVED_RCX);
+        if short.is_none() {
+            self.e.load(reg::RDX, SAVED_RDX);
+        }
+    }
+
+    /// The other way out of [`Translator::expected_return`].
+    fn elsewhere(&mut self, expected: u64, executed: u32) {
+        match i32::try_from(expected as i64).ok().filter(|e| e.checked_neg().is_some()) {
+            Some(short) => {
+                self.e.lea(reg::RCX, reg::RCX, short);
+                self.e.store(SAVED_RDX, reg::RDX);
+            }
+            None => {
+                self.e.load_literal(reg::RDX, expected);
+                self.e.bytes(&[0x48, 0x8d, 0x0c, 0x11]); // lea rcx, [rcx + rdx]
+            }
+        }
+        if let Some(tracer) = &self.tracer {
+            tracer.commit(executed, &mut self.e);
+        }
+        let uncounted = self.uncounted(executed);
+        if uncounted != 0 {
+            // rcx holds the target; rdx is free.
+            let slot = count_slot(self.request.pc);
+            self.e.load(reg::RDX, slot);
+            self.e.lea(reg::RDX, reg::RDX, uncounted);
+            self.e.store(slot, reg::RDX);
+        }
+        self.through_table();
+    }
+
+    /// Goes to the application address in rcx; rcx and rdx have been saved.
+    fn through_table(&mut self) {
+        self.e.bytes(&[0x0f, 0xb7, 0xd1]); // movzx edx, cx
+        self.e.bytes(&[0x65, 0xff, 0x24, 0xd5]); // jmp gs:[TARGETS + rdx*8]
+        self.e.imm32(TARGETS);
     }
 
     /// Copies an instruction that means the same wherever it stands, or would but
@@ -284,12 +367,17 @@ impl<'a> Translator<'a> {
                 match gs::through_scratch(&mut self.e, insn) {
                     Some(detail) => self.set_detail(detail),
                     None => self.with_application_gs(scanned, |translator| {
-                        translator.e.bytes(scanned.bytes);
+                        translator.e.bytes(scanned.bytes());
                         Ok(())
                     })?,
                 }
             }
-            _ => self.e.bytes(scanned.bytes),
+            _ => {
+                if insn.is_string_instruction() && (insn.has_rep_prefix() || insn.has_repne_prefix()) {
+                    self.set_detail(SpanDetail::Repeats { at: self.e.offset() });
+                }
+                self.e.bytes(scanned.bytes());
+            }
         }
         Ok(())
     }
@@ -325,7 +413,7 @@ impl<'a> Translator<'a> {
     fn copy_displaced(&mut self, scanned: &Scanned, at: usize) -> Result<(), TranslateError> {
         let insn = &scanned.insn;
         // Relative to EIP: the target has been computed with 32 bits; the prefix goes.
-        let mut bytes = scanned.bytes.to_vec();
+        let mut bytes = scanned.bytes().to_vec();
         let mut at = at;
         let prefixes = bytes.iter().take_while(|&byte| LEGACY_PREFIXES.contains(byte)).count();
         if let Some(addr32) = bytes[..prefixes].iter().position(|&byte| byte == 0x67) {
@@ -376,16 +464,14 @@ impl<'a> Translator<'a> {
             self.e.push_value(scanned.next());
         }
         self.e.store(SAVED_RDX, reg::RDX);
-        self.e.bytes(&[0x0f, 0xb7, 0xd1]); // movzx edx, cx
-        self.e.bytes(&[0x65, 0xff, 0x24, 0xd5]); // jmp gs:[TARGETS + rdx*8]
-        self.e.imm32(TARGETS);
+        self.through_table();
         Ok(())
     }
 
     /// `mov rcx, operand` with the operand of an indirect jump or call.
     fn target_to_rcx(&mut self, scanned: &Scanned) -> Result<(), TranslateError> {
         let insn = &scanned.insn;
-        let bytes = scanned.bytes;
+        let bytes = scanned.bytes();
         let opcode = bytes.iter().position(|&b| b == 0xff).expect("FF /2 or FF /4");
         let rex = if opcode > 0 && bytes[opcode - 1] & 0xf0 == 0x40 { bytes[opcode - 1] } else { 0 };
         let modrm = bytes[opcode + 1];
@@ -421,7 +507,6 @@ impl<'a> Translator<'a> {
         insn: &Scanned,
         class: Option<CallClass>,
         executed: u32,
-        total: u32,
     ) -> bool {
         let next = insn.next();
         let supervised = ExitKind::Syscall { next };
@@ -431,7 +516,7 @@ impl<'a> Translator<'a> {
         }
         match class {
             Some(CallClass::Supervised) => {
-                self.leave(supervised, executed, total);
+                self.leave(supervised, executed);
                 return true;
             }
             Some(CallClass::Direct) => {}
@@ -511,16 +596,16 @@ impl<'a> Translator<'a> {
     /// A jump to a way out.
     fn pad(&mut self, kind: ExitKind, executed: u32) {
         let site = self.e.jmp();
-        self.pads.push(Pad { site, kind, executed });
+        self.pads.push(Pad { site, to: PadTo::Exit(kind), executed });
     }
 
     /// Ends the straight-line code with this exit.
-    fn leave(&mut self, kind: ExitKind, executed: u32, total: u32) {
+    fn leave(&mut self, kind: ExitKind, executed: u32) {
         if self.tracer.as_ref().is_some_and(Tracer::borrows) {
             self.commit(executed);
             self.stub(None, kind, executed);
-        } else if self.correction(executed, total) != 0 {
-            self.correct(executed, total);
+        } else if self.uncounted(executed) != 0 {
+            self.correct(executed);
             self.stub(None, kind, executed);
         } else {
             self.pad(kind, executed);
@@ -545,41 +630,54 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// What has to be added to the count when the unit is left early.
-    fn correction(&self, executed: u32, total: u32) -> i32 {
-        match self.count_before {
-            None => 0,
-            Some(at) if executed as usize > at => executed as i32 - total as i32,
-            Some(_) => executed as i32,
+    /// What the count misses, at this point of the code or on a way out from an earlier
+    /// one, when so many instructions have been executed.
+    fn uncounted(&self, executed: u32) -> i32 {
+        if self.request.tool != Tool::Count {
+            return 0;
         }
+        let counted: u32 = self
+            .counting
+            .iter()
+            .filter(|addition| addition.before < executed as usize)
+            .map(|addition| addition.instructions)
+            .sum();
+        executed as i32 - counted as i32
     }
 
-    fn correct(&mut self, executed: u32, total: u32) {
-        let correction = self.correction(executed, total);
-        if correction != 0 {
-            self.e.add(COUNT, correction, SAVED_RCX);
+    fn correct(&mut self, executed: u32) {
+        let uncounted = self.uncounted(executed);
+        if uncounted != 0 {
+            self.e.add(count_slot(self.request.pc), uncounted, SAVED_RCX);
         }
     }
 
     /// Emits the ways out; returns where they begin.
-    fn stubs(&mut self, total: u32) -> u32 {
+    fn stubs(&mut self) -> u32 {
         let begin = self.e.offset();
         for pad in std::mem::take(&mut self.pads) {
             let start = self.e.offset();
             self.e.patch_to(pad.site, start);
-            if pad.kind != ExitKind::Stale {
-                self.correct(pad.executed, total);
+            let kind = match pad.to {
+                PadTo::Elsewhere { expected } => {
+                    self.elsewhere(expected, pad.executed);
+                    continue;
+                }
+                PadTo::Exit(kind) => kind,
+            };
+            if kind != ExitKind::Stale {
+                self.correct(pad.executed);
             }
-            if matches!(pad.kind, ExitKind::Direct(_)) {
+            if matches!(kind, ExitKind::Direct(_)) {
                 if let Some(tracer) = &self.tracer {
                     tracer.commit(pad.executed, &mut self.e);
                 }
             }
-            if pad.kind == ExitKind::Stale {
+            if kind == ExitKind::Stale {
                 verify::give_back(&mut self.e);
             }
-            let direct = self.e.offset() == start && matches!(pad.kind, ExitKind::Direct(_));
-            self.stub(direct.then_some(pad.site), pad.kind, pad.executed);
+            let direct = self.e.offset() == start && matches!(kind, ExitKind::Direct(_));
+            self.stub(direct.then_some(pad.site), kind, pad.executed);
         }
         begin
     }

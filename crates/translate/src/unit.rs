@@ -3,6 +3,7 @@
 
 use crate::context::Slot;
 use crate::emit::Patch;
+use std::ops::Range;
 
 /// Where a unit hands over. The stub is `int3; jmp rel32`: unlinked, it traps to
 /// the supervisor; linked, the first byte becomes a `nop`.
@@ -48,6 +49,7 @@ impl ExitKind {
 #[derive(Clone, Copy, Debug)]
 pub struct InsnSpan {
     pub pc: u64,
+    pub length: u8,
     pub code: u32,
     pub detail: SpanDetail,
 }
@@ -59,6 +61,9 @@ pub enum SpanDetail {
     Borrowed { from: u32, loans: Loans },
     /// The offset behind the `syscall` made in the cache.
     Syscall { behind: u32 },
+    /// A repeated string instruction at this offset. It is interrupted there, with the
+    /// application's state complete.
+    Repeats { at: u32 },
 }
 
 /// Registers borrowed within an instruction, and where their values wait.
@@ -83,15 +88,13 @@ pub enum Place {
 #[derive(Clone, Debug)]
 pub struct Unit {
     pub pc: u64,
-    /// The end of the application code that was read.
-    pub end: u64,
     pub code: Vec<u8>,
     pub spans: Vec<InsnSpan>,
     /// Offset behind the last instruction's own code: stubs and literals follow.
     pub stubs: u32,
     pub exits: Vec<Exit>,
-    /// From this offset on the whole unit's instructions have been counted.
-    pub counted_from: Option<u32>,
+    /// From these offsets on so many of the unit's instructions have been counted.
+    pub counted: Vec<(u32, u32)>,
     /// From this offset on the trace record has been written.
     pub committed_from: Option<u32>,
     /// Tracing borrows these registers from the offset on until the unit is left.
@@ -137,6 +140,7 @@ impl Unit {
             // Up to the call only rcx and r11 differ, and the call overwrites both.
             SpanDetail::Syscall { behind } if offset < behind => Place::Before(index),
             SpanDetail::Syscall { .. } => Place::BehindSyscall(index),
+            SpanDetail::Repeats { at } if offset == at => Place::Before(index),
             SpanDetail::Borrowed { from, loans } if offset >= from => Place::Within(index, loans),
             _ => Place::Within(index, [None; 3]),
         }
@@ -144,7 +148,20 @@ impl Unit {
 
     /// The application address behind instruction `index`.
     pub fn next_pc(&self, index: usize) -> u64 {
-        self.spans.get(index + 1).map_or(self.end, |span| span.pc)
+        let span = self.spans[index];
+        span.pc + u64::from(span.length)
+    }
+
+    /// The application code that the unit was made from, as ranges without gaps.
+    pub fn ranges(&self) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for (index, span) in self.spans.iter().enumerate() {
+            match ranges.last_mut() {
+                Some(range) if range.end == span.pc => range.end = self.next_pc(index),
+                _ => ranges.push(span.pc..self.next_pc(index)),
+            }
+        }
+        ranges
     }
 
     /// The offset behind the `syscall` that instruction `index` makes in the cache.
@@ -158,9 +175,7 @@ impl Unit {
     /// What the counter misses when `executed` instructions are complete and the
     /// cache address is at `offset`.
     pub fn uncounted(&self, offset: u32, executed: usize) -> i64 {
-        match self.counted_from {
-            Some(from) if offset >= from => executed as i64 - self.instructions() as i64,
-            _ => executed as i64,
-        }
+        let counted = self.counted.iter().rev().find(|&&(from, _)| offset >= from);
+        executed as i64 - counted.map_or(0, |&(_, instructions)| i64::from(instructions))
     }
 }

@@ -1,0 +1,58 @@
+//! Executable files in memory: which state of which file, and where.
+
+use crate::memory::Address;
+use std::fs::Metadata;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+
+/// A state of a file. A file that was written since has another change time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    pub device: u64,
+    pub inode: u64,
+    pub size: u64,
+    pub modified: (i64, i64),
+    pub changed: (i64, i64),
+}
+
+impl Identity {
+    pub fn of(metadata: &Metadata) -> Option<Identity> {
+        metadata.is_file().then(|| Identity {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        })
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let (m, c) = (self.modified, self.changed);
+        [self.device, self.inode, self.size, m.0 as u64, m.1 as u64, c.0 as u64, c.1 as u64]
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect()
+    }
+}
+
+/// Code of a file, mapped privately and not writable.
+#[derive(Clone, Debug)]
+pub struct Image {
+    pub identity: Identity,
+    pub range: Range<Address>,
+    /// The address at which the file's first byte would lie. Offsets from it do not
+    /// depend on where the image was loaded.
+    pub bias: Address,
+}
+
+impl Image {
+    pub fn new(identity: Identity, range: Range<Address>, offset: u64) -> Image {
+        let bias = range.start.wrapping_sub(offset);
+        Image { identity, range, bias }
+    }
+
+    /// The offset of an address in the file, where that is a number of 32 bits.
+    pub fn offset(&self, address: Address) -> Option<u32> {
+        u32::try_from(address.wrapping_sub(self.bias)).ok()
+    }
+}
