@@ -11,6 +11,7 @@
 
 use crate::image::Identity;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -44,7 +45,7 @@ pub enum Section {
 const SECTIONS: usize = 8;
 
 /// What an archive is of; everything in it must match.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     pub identity: Identity,
     pub tool: Tool,
@@ -86,6 +87,8 @@ pub struct Archive {
     pub bias: u64,
     pub at: u64,
     sections: [(usize, usize); SECTIONS],
+    descriptions_checksum: u32,
+    described: OnceCell<()>,
 }
 
 impl Archive {
@@ -104,7 +107,7 @@ impl Archive {
         for length in &mut lengths {
             *length = cursor.u64()? as usize;
         }
-        let checksum = cursor.u32()?;
+        let checksums = [cursor.u32()?, cursor.u32()?];
         let mut start = cursor.at;
         let mut sections = [(0, 0); SECTIONS];
         for (section, length) in sections.iter_mut().zip(lengths) {
@@ -112,10 +115,22 @@ impl Archive {
             *section = (start, end);
             start = end;
         }
-        if start != bytes.len() || crc32fast::hash(&bytes[cursor.at..]) != checksum {
+        let (descriptions, end) = sections[Section::Descriptions as usize];
+        if end != bytes.len() || crc32fast::hash(&bytes[cursor.at..descriptions]) != checksums[0] {
             return None;
         }
-        Some(Archive { map, bias, at, sections })
+        let described = OnceCell::new();
+        Some(Archive { map, bias, at, sections, descriptions_checksum: checksums[1], described })
+    }
+
+    /// The descriptions, which are needed rarely and checked only then.
+    pub fn descriptions(&self) -> &[u8] {
+        let bytes = self.section(Section::Descriptions);
+        self.described.get_or_init(|| {
+            let sum = crc32fast::hash(bytes);
+            assert_eq!(sum, self.descriptions_checksum, "a translation archive is damaged");
+        });
+        bytes
     }
 
     pub fn section(&self, section: Section) -> &[u8] {
@@ -169,6 +184,7 @@ pub struct Contents {
 pub fn write(directory: &Path, key: &Key, contents: &Contents) -> std::io::Result<()> {
     std::fs::create_dir_all(directory)?;
     let body = contents.sections.concat();
+    let descriptions = body.len() - contents.sections[Section::Descriptions as usize].len();
     let mut bytes = MAGIC.to_vec();
     bytes.extend(key.bytes());
     bytes.extend(contents.bias.to_le_bytes());
@@ -176,7 +192,8 @@ pub fn write(directory: &Path, key: &Key, contents: &Contents) -> std::io::Resul
     for section in &contents.sections {
         bytes.extend((section.len() as u64).to_le_bytes());
     }
-    bytes.extend(crc32fast::hash(&body).to_le_bytes());
+    bytes.extend(crc32fast::hash(&body[..descriptions]).to_le_bytes());
+    bytes.extend(crc32fast::hash(&body[descriptions..]).to_le_bytes());
     bytes.extend(body);
     let name = key.file_name();
     let temporary = directory.join(format!("{name}.{}", std::process::id()));
@@ -189,24 +206,28 @@ pub fn write(directory: &Path, key: &Key, contents: &Contents) -> std::io::Resul
     written
 }
 
-/// A file mapped for reading. Archives are only ever replaced, never changed in place.
-struct Map {
+/// A file mapped for reading. Archives are only ever replaced, never changed in place;
+/// neither are programs and libraries while they run.
+pub struct Map {
     start: NonNull<u8>,
     size: usize,
 }
 
 impl Map {
     fn open(path: &Path) -> Option<Map> {
-        let file = File::open(path).ok()?;
+        Map::of(&File::open(path).ok()?)
+    }
+
+    pub fn of(file: &File) -> Option<Map> {
         let size = file.metadata().ok()?.len() as usize;
-        let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_POPULATE;
+        let flags = MapFlags::MAP_PRIVATE;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let start =
-            unsafe { mmap(None, NonZeroUsize::new(size)?, ProtFlags::PROT_READ, flags, &file, 0) };
+            unsafe { mmap(None, NonZeroUsize::new(size)?, ProtFlags::PROT_READ, flags, file, 0) };
         Some(Map { start: start.ok()?.cast(), size })
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is as long and lives as long as this value.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size) }
     }

@@ -84,6 +84,15 @@ impl Arena {
         at
     }
 
+    /// Places an item of which `fill` writes the code.
+    pub fn place_with(&mut self, item: Item, size: usize, fill: impl FnOnce(&mut [u8])) -> Address {
+        let at = self.next();
+        self.items.push((self.used as u32, item));
+        self.memory.fill(self.used, size, fill);
+        self.used = (self.used + size).next_multiple_of(16);
+        at
+    }
+
     /// The item that holds an address, and the offset within it.
     pub fn find(&self, address: Address) -> Option<(Item, u32)> {
         let offset = address.checked_sub(self.base).filter(|&o| o < self.used as u64)? as u32;

@@ -125,7 +125,7 @@ impl Supervisor {
 
     pub(crate) fn map_trace(&mut self, tid: Tid, base: u64) -> Outcome<()> {
         let shapes = self.space_of(tid).code.borrow().shapes.clone();
-        let trace = SpaceTrace::new(base, shapes)?;
+        let trace = SpaceTrace::new(base, shapes, self.options.affinity.clone())?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         for (at, offset) in trace.buffers() {
             let size = crate::tracing::BUFFER_BYTES as u64;

@@ -3,8 +3,7 @@
 //! A call that is not listed stops the run: what the engine does not know it must
 //! not pass on.
 
-use std::sync::OnceLock;
-use why_translate::context::{CALL_CLASSES_BYTES, CallClass};
+use why_translate::context::CallClass;
 
 use CallClass::{Direct, MayBlock, OpensRdi, OpensRsi, Supervised};
 
@@ -418,14 +417,15 @@ fn entry(number: u32) -> Option<(&'static str, CallClass)> {
     })
 }
 
-/// The classes as translated code looks them up, which looks at no paths.
-pub fn class_table() -> &'static [u8] {
-    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+/// The classes as translated code looks them up, which looks at no paths, up to the
+/// last number known; the rest of the table is zero, which is [`Supervised`].
+pub fn class_table() -> Vec<u8> {
+    let end = TABLE.iter().map(|(first, calls)| first + calls.len() as u32).max();
     let looked_up = |number| match class(number) {
         OpensRdi | OpensRsi => Supervised as u8,
         other => other as u8,
     };
-    BYTES.get_or_init(|| (0..CALL_CLASSES_BYTES as u32).map(looked_up).collect())
+    (0..end.unwrap_or(0)).map(looked_up).collect()
 }
 
 #[cfg(test)]

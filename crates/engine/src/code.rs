@@ -59,6 +59,9 @@ struct LinkPlace {
     arena: usize,
     miss: u32,
     difference: u32,
+    /// Its neighbours in the chain.
+    previous: Option<u32>,
+    next: Option<u32>,
 }
 
 /// Where an application address gets its bytes from.
@@ -90,8 +93,8 @@ pub struct Code {
     waiting: FxHashMap<Address, Vec<(UnitId, u32)>>,
     links: Vec<LinkPlace>,
     link_of: FxHashMap<Address, u32>,
-    /// Links by the low 16 bits of their address, in the order of their chain.
-    chains: FxHashMap<u16, Vec<u32>>,
+    /// The last link of the chain of each 16 low bits, plus one.
+    chains: Vec<u32>,
     pub statistics: Statistics,
     /// What each trace id stands for: one list for all caches and readers.
     pub shapes: Shapes,
@@ -116,7 +119,7 @@ const NOWHERE: Address = 1 << 63;
 impl Code {
     pub fn new(tool: Tool, shapes: Shapes) -> Result<Code> {
         let tables = SharedMemory::new("tables", CALL_CLASSES_BYTES + TARGETS_BYTES)?;
-        tables.write(0, calls::class_table());
+        tables.write(0, &calls::class_table());
         Ok(Code {
             tool,
             arenas: Vec::new(),
@@ -130,7 +133,7 @@ impl Code {
             waiting: FxHashMap::default(),
             links: Vec::new(),
             link_of: FxHashMap::default(),
-            chains: FxHashMap::default(),
+            chains: vec![0; 1 << 16],
             statistics: Statistics::default(),
             shapes,
         })
@@ -339,7 +342,7 @@ impl Code {
     pub(crate) fn add_link(&mut self, pc: Address, at: Address, arena: usize) {
         let hash = pc as u16;
         let number = self.link_count();
-        let previous = self.chains.get(&hash).and_then(|chain| chain.last().copied());
+        let previous = self.chains[usize::from(hash)].checked_sub(1);
         let before = previous.map_or(0, |link| self.links[link as usize].key);
         let layout = link_layout();
         let link = LinkPlace {
@@ -348,21 +351,29 @@ impl Code {
             arena,
             miss: layout.miss,
             difference: layout.difference,
+            previous,
+            next: None,
         };
         self.links.push(link);
         self.set_difference(number, before.wrapping_sub(pc));
         match previous {
             None => self.tables.write_u64(target_slot(hash), at),
             Some(previous) => {
-                let before = &self.links[previous as usize];
+                let before = &mut self.links[previous as usize];
+                before.next = Some(number);
                 let (arena, stub) = (before.arena, before.at + u64::from(before.miss));
                 let entry = self.within_reach(arena, at);
                 self.patch(arena, stub + 2, entry);
                 self.arenas[arena].write(stub, &[0x90]);
             }
         }
-        self.chains.entry(hash).or_default().push(number);
+        self.chains[usize::from(hash)] = number + 1;
         self.link_of.insert(pc, number);
+    }
+
+    pub(crate) fn reserve_links(&mut self, count: usize) {
+        self.links.reserve(count);
+        self.link_of.reserve(count);
     }
 
     pub(crate) fn add_placed(&mut self, placed: Placed) -> UnitId {
@@ -462,11 +473,10 @@ impl Code {
         let Some(number) = self.link_of.remove(&pc) else { return };
         let key = NOWHERE | u64::from(number);
         self.links[number as usize].key = key;
-        let chain = &self.chains[&(pc as u16)];
-        let index = chain.iter().position(|&n| n == number).expect("a link is in its chain");
-        let before = index.checked_sub(1).map_or(0, |i| self.links[chain[i] as usize].key);
+        let LinkPlace { previous, next, .. } = self.links[number as usize];
+        let before = previous.map_or(0, |link| self.links[link as usize].key);
         self.set_difference(number, before.wrapping_sub(key));
-        if let Some(&next) = self.chains[&(pc as u16)].get(index + 1) {
+        if let Some(next) = next {
             self.set_difference(next, key.wrapping_sub(self.links[next as usize].key));
         }
     }
@@ -509,8 +519,9 @@ impl Code {
         self.waiting.clear();
         self.links.clear();
         self.link_of.clear();
-        for hash in std::mem::take(&mut self.chains).into_keys() {
-            self.tables.write_u64(target_slot(hash), 0);
+        for (hash, last) in self.chains.iter_mut().enumerate().filter(|(_, last)| **last != 0) {
+            *last = 0;
+            self.tables.write_u64(target_slot(hash as u16), 0);
         }
     }
 }

@@ -9,12 +9,13 @@ use crate::image::Image;
 use crate::memory::{Address, page_of};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use why_translate::{ExitKind, chain};
 
 /// An archive's code in an arena.
 pub struct Frozen {
     pub image: Image,
-    archive: Archive,
+    archive: Rc<Archive>,
     at: Address,
     arena: usize,
     length: u32,
@@ -28,6 +29,10 @@ pub struct Frozen {
 
 /// Archives with less news than this, in units and in hundredths, are left alone.
 const NEWS: usize = 8;
+
+/// How much farther from its image an archive's code may lie than when it was written:
+/// less than what [`crate::arena::REACH`] leaves below 2 GiB.
+const NUDGE: u32 = 256 << 20;
 
 /// Every item in the code begins at a multiple of this, as in an arena.
 const ALIGNMENT: usize = 16;
@@ -58,25 +63,32 @@ impl Code {
     }
 
     /// Places an archive's code for an image; false if it does not fit there.
-    pub fn thaw(&mut self, image: &Image, archive: Archive) -> bool {
-        let code = archive.section(Section::Code);
+    pub fn thaw(&mut self, image: &Image, archive: Rc<Archive>) -> bool {
+        let length = archive.section(Section::Code).len();
         let Some(arena) = self.arena_for(image.range.start) else { return false };
-        if !self.arenas[arena].has_room_for(code.len()) {
+        let Some(relocation) = Relocation::new(&archive, image.bias, self.arenas[arena].next())
+        else {
+            return false;
+        };
+        if !self.arenas[arena].has_room_for(length) {
             return false;
         }
-        let at = self.arenas[arena].next();
-        let Some(code) = relocated(&archive, image.bias, at) else { return false };
         let number = self.frozen.len() as u32;
-        self.arenas[arena].place(Item::Frozen(number), &code);
+        let at = self.arenas[arena].place_with(Item::Frozen(number), length, |place| {
+            place.copy_from_slice(archive.section(Section::Code));
+            relocation.apply(&archive, place);
+        });
         let first_link = self.link_count();
+        self.reserve_links(archive.records::<2>(Section::Links).len());
         for [offset, address] in archive.records::<2>(Section::Links).iter() {
             let pc = image.bias.wrapping_add(u64::from(address));
             self.add_link(pc, at + u64::from(offset), arena);
         }
+        self.statistics.bytes += length as u64;
         self.statistics.thawed += archive.records::<3>(Section::Units).len() as u64;
         self.frozen.push(Frozen {
             image: image.clone(),
-            length: code.len() as u32,
+            length: length as u32,
             archive,
             at,
             arena,
@@ -115,7 +127,7 @@ impl Code {
             next if next < units.len() => units.get(next)[0],
             _ => frozen.archive.records::<2>(Section::Links).iter().next().map_or(frozen.length, |l| l[0]),
         };
-        let bytes = &frozen.archive.section(Section::Descriptions)[description as usize..];
+        let bytes = &frozen.archive.descriptions()[description as usize..];
         let unit = description::read(bytes, frozen.image.bias).expect("the archive was checked");
         let placed = Placed::archived(
             unit,
@@ -189,27 +201,45 @@ impl Code {
     }
 }
 
-/// The archive's code with its displacements and literals made right.
-fn relocated(archive: &Archive, bias: Address, at: Address) -> Option<Vec<u8>> {
-    let mut code = archive.section(Section::Code).to_vec();
-    let moved_image = bias.wrapping_sub(archive.bias);
-    let moved_code = at.wrapping_sub(archive.at);
-    let shift = moved_image.wrapping_sub(moved_code) as i64;
-    // Addresses below 2 GiB are encoded in shorter instructions: such images do not move.
-    if moved_image != 0 && archive.bias < 1 << 31 {
-        return None;
+/// How an archive's code must change to be right at another place.
+struct Relocation {
+    image: u64,
+    displacement: i32,
+}
+
+impl Relocation {
+    /// None if the code cannot lie there.
+    fn new(archive: &Archive, bias: Address, at: Address) -> Option<Relocation> {
+        let image = bias.wrapping_sub(archive.bias);
+        let code = at.wrapping_sub(archive.at);
+        // Addresses below 2 GiB are encoded in shorter instructions: such images do
+        // not move.
+        if image != 0 && archive.bias < 1 << 31 {
+            return None;
+        }
+        let shift = image.wrapping_sub(code) as i64;
+        // All displacements change by the same amount and were within reach of the
+        // arena; so they are now, if the arena lies as it did, give or take its size.
+        let displacement = i32::try_from(shift).ok().filter(|s| s.unsigned_abs() < NUDGE)?;
+        Some(Relocation { image, displacement })
     }
-    for [offset] in archive.records::<1>(Section::Displacements).iter() {
-        let place = &mut code[offset as usize..offset as usize + 4];
-        let old = i64::from(i32::from_le_bytes((&*place).try_into().unwrap()));
-        place.copy_from_slice(&i32::try_from(old + shift).ok()?.to_le_bytes());
+
+    fn apply(&self, archive: &Archive, code: &mut [u8]) {
+        if self.displacement != 0 {
+            for [offset] in archive.records::<1>(Section::Displacements).iter() {
+                let place = &mut code[offset as usize..offset as usize + 4];
+                let old = i32::from_le_bytes((&*place).try_into().unwrap());
+                place.copy_from_slice(&old.wrapping_add(self.displacement).to_le_bytes());
+            }
+        }
+        if self.image != 0 {
+            for [offset] in archive.records::<1>(Section::Literals).iter() {
+                let place = &mut code[offset as usize..offset as usize + 8];
+                let old = u64::from_le_bytes((&*place).try_into().unwrap());
+                place.copy_from_slice(&old.wrapping_add(self.image).to_le_bytes());
+            }
+        }
     }
-    for [offset] in archive.records::<1>(Section::Literals).iter() {
-        let place = &mut code[offset as usize..offset as usize + 8];
-        let old = u64::from_le_bytes((&*place).try_into().unwrap());
-        place.copy_from_slice(&old.wrapping_add(moved_image).to_le_bytes());
-    }
-    Some(code)
 }
 
 /// Lays the units of an image out anew, one behind the other.

@@ -1,12 +1,13 @@
 //! Keeping translations of files from run to run.
 
-use crate::archive::{self, Archive, Key, Section};
+use crate::archive::{self, Archive, Key, Map, Section};
 use crate::code::Code;
 use crate::image::{Identity, Image};
 use crate::memory::{Address, PAGE};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
 use std::cell::RefCell;
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
@@ -25,9 +26,16 @@ impl Supervisor {
         if self.options.tool == Tool::Trace {
             return Ok(());
         }
-        let identity = std::fs::metadata(path).ok().as_ref().and_then(Identity::of);
+        let Ok(file) = File::open(path) else { return Ok(()) };
+        let identity = file.metadata().ok().as_ref().and_then(Identity::of);
         let Some(identity) = identity else { return Ok(()) };
         self.space_of(tid).regions.add_file(range.clone());
+        let key = Key { identity: identity.clone(), tool: self.options.tool };
+        if !self.archives.contains_key(&key)
+            && let Some(archive) = open_archive(&key, &file)
+        {
+            self.archives.insert(key, Rc::new(archive));
+        }
         self.thaw(tid, Image::new(identity, range, offset))
     }
 
@@ -35,35 +43,11 @@ impl Supervisor {
     pub(crate) fn thaw(&mut self, tid: Tid, image: Image) -> Outcome<()> {
         self.space_of(tid).code.borrow_mut().images.push(image.clone());
         let key = Key { identity: image.identity.clone(), tool: self.options.tool };
-        let opened = archive::directory().and_then(|directory| Archive::open(&directory, &key));
-        let Some(archive) = opened else { return Ok(()) };
-        if self.matches_memory(tid, &image, &archive) {
+        if let Some(archive) = self.archives.get(&key).cloned() {
             self.make_room(tid, image.range.start)?;
             self.space_of(tid).code.borrow_mut().thaw(&image, archive);
         }
         Ok(())
-    }
-
-    /// Whether the pages that were translated are the same today.
-    fn matches_memory(&mut self, tid: Tid, image: &Image, archive: &Archive) -> bool {
-        let pages: Vec<[u32; 2]> = archive.records::<2>(Section::Pages).iter().collect();
-        let memory = &self.space_of(tid).memory;
-        let mut buffer = Vec::new();
-        // Neighbouring pages are read at once.
-        for run in pages.chunk_by(|a, b| b[0] == a[0] + PAGE as u32) {
-            buffer.resize(run.len() * PAGE as usize, 0);
-            let start = image.bias.wrapping_add(u64::from(run[0][0]));
-            let inside = image.range.start <= start
-                && start + buffer.len() as u64 <= image.range.end.next_multiple_of(PAGE);
-            if !inside || memory.read_exact(start, &mut buffer).is_err() {
-                return false;
-            }
-            let sums = buffer.chunks(PAGE as usize).map(crc32fast::hash);
-            if !sums.zip(run).all(|(sum, [_, expected])| sum == *expected) {
-                return false;
-            }
-        }
-        true
     }
 
     /// A process ended that may have been the last one to use a code cache.
@@ -76,8 +60,27 @@ impl Supervisor {
         for image in code.images.clone() {
             let Some(contents) = code.freeze(&image) else { continue };
             let key = Key { identity: image.identity, tool: self.options.tool };
+            self.archives.remove(&key);
             // Without an archive the next run is slower, and that is all.
             let _ = archive::write(&directory, &key, &contents);
         }
     }
+}
+
+/// The archive of a file, if there is one and the code it was made from is the same.
+fn open_archive(key: &Key, file: &File) -> Option<Archive> {
+    let archive = Archive::open(&archive::directory()?, key)?;
+    let map = Map::of(file)?;
+    let pages = archive.records::<2>(Section::Pages);
+    let same = pages.iter().all(|[offset, checksum]| {
+        let mut page = [0; PAGE as usize];
+        let start = offset as usize;
+        let Some(bytes) = map.bytes().get(start..map.bytes().len().min(start + page.len())) else {
+            return false;
+        };
+        // Memory behind the file's end is zero.
+        page[..bytes.len()].copy_from_slice(bytes);
+        crc32fast::hash(&page) == checksum
+    });
+    same.then_some(archive)
 }

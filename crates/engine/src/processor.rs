@@ -17,19 +17,19 @@ pub fn affinity() -> Vec<u8> {
     mask
 }
 
-/// Stays on the processor it runs on; returns which.
-pub fn pin_here() -> io::Result<usize> {
+/// Stays on the processor it runs on; threads started from now on do, too.
+pub fn pin_here() -> io::Result<()> {
     // SAFETY: takes no argument.
     let here = unsafe { libc::sched_getcpu() };
-    let here = usize::try_from(here).map_err(|_| io::Error::last_os_error())?;
-    pin(&[here])?;
-    Ok(here)
+    pin(&[usize::try_from(here).map_err(|_| io::Error::last_os_error())?])
 }
 
-/// Keeps the calling thread off one processor, if there is another one.
-pub fn avoid(processor: usize, allowed: &[u8]) {
+/// Takes the calling thread to the other processors of `allowed`, if there are any.
+pub fn go_elsewhere(allowed: &[u8]) {
+    let own = affinity();
     let others: Vec<usize> = (0..allowed.len() * 8)
-        .filter(|&cpu| cpu != processor && allowed[cpu / 8] & 1 << (cpu % 8) != 0)
+        .filter(|cpu| allowed[cpu / 8] & 1 << (cpu % 8) != 0)
+        .filter(|cpu| own.get(cpu / 8).is_none_or(|byte| byte & 1 << (cpu % 8) == 0))
         .collect();
     if !others.is_empty() {
         // The trace is only read more slowly if this fails.

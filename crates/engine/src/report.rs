@@ -15,6 +15,8 @@ pub struct Report {
     pub instructions: u64,
     pub trace_instructions: u64,
     pub units: u64,
+    /// Units that an earlier run translated.
+    pub reused: u64,
     pub cache_bytes: u64,
     pub translation_ns: u64,
     pub calls_in_process: u64,
@@ -30,6 +32,7 @@ pub struct Report {
 impl Report {
     pub fn add_code(&mut self, statistics: Statistics) {
         self.units += statistics.units;
+        self.reused += statistics.thawed;
         self.cache_bytes += statistics.bytes;
         self.translation_ns += statistics.nanoseconds;
     }

@@ -7,6 +7,9 @@ use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 
+/// In Linux since 5.14.
+const MADV_POPULATE_WRITE: i32 = 23;
+
 /// A memfd, mapped writable here. What the target maps of it is its own matter.
 pub struct SharedMemory {
     file: OwnedFd,
@@ -61,6 +64,21 @@ impl SharedMemory {
         // SAFETY: in bounds by the assertion; the target may read these bytes at any
         // time, and no Rust reference to them exists.
         unsafe { self.start().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// Lets `fill` write a part that nobody else reads yet.
+    pub fn fill(&self, offset: usize, size: usize, fill: impl FnOnce(&mut [u8])) {
+        assert!(offset + size <= self.size);
+        // SAFETY: in bounds by the assertion; no other reference to these bytes
+        // exists, and the target knows no way there before `fill` is done.
+        let part = unsafe {
+            // One request for all pages is cheaper than a fault for each; if it is not
+            // granted, the faults come.
+            let page = offset & !4095;
+            libc::madvise(self.start().add(page).cast(), offset + size - page, MADV_POPULATE_WRITE);
+            std::slice::from_raw_parts_mut(self.start().add(offset), size)
+        };
+        fill(part);
     }
 
     pub fn read(&self, offset: usize, buffer: &mut [u8]) {

@@ -1,5 +1,6 @@
 //! The event loop: one stop of one thread at a time, and whose turn comes next.
 
+use crate::archive::{Archive, Key};
 use crate::arena::Item;
 use crate::code::{Code, CodeSource, UnitId};
 use crate::error::{EngineError, Halt};
@@ -13,6 +14,7 @@ use crate::task::{State, Task, Tid};
 use libc::siginfo_t;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use why_translate::context::{
     APP_GS, CALLS_IN_PROCESS, FIRST_COUNT, LAST_CALL, OTHERS_READY, SAVED_RCX, SAVED_RDX,
@@ -50,6 +52,8 @@ pub struct Supervisor {
     pub(crate) report: Report,
     timer_running: bool,
     pub(crate) shapes: crate::tracing::Shapes,
+    /// Translations from earlier runs that have been opened and checked.
+    pub(crate) archives: FxHashMap<Key, Rc<Archive>>,
 }
 
 impl Supervisor {
@@ -65,6 +69,7 @@ impl Supervisor {
             report: Report::default(),
             timer_running: false,
             shapes: crate::tracing::Shapes::default(),
+            archives: FxHashMap::default(),
         }
     }
 

@@ -29,12 +29,15 @@ pub struct SpaceTrace {
 }
 
 impl SpaceTrace {
-    pub fn new(base: Address, shapes: Shapes) -> Result<SpaceTrace> {
+    pub fn new(base: Address, shapes: Shapes, processors: Vec<u8>) -> Result<SpaceTrace> {
         let memory = Arc::new(SharedMemory::new("trace", BUFFER_BYTES * BUFFERS)?);
         let (to_reader, full) = channel();
         let (empty, emptied) = channel();
         let shared = Arc::clone(&memory);
-        let reader = std::thread::spawn(move || read_all(&shared, &shapes, &full, &empty));
+        let reader = std::thread::spawn(move || {
+            crate::processor::go_elsewhere(&processors);
+            read_all(&shared, &shapes, &full, &empty)
+        });
         Ok(SpaceTrace { memory, base, filling: 0, to_reader, emptied, reader })
     }
 
