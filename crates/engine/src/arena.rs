@@ -12,6 +12,10 @@ pub const ARENA_BYTES: usize = 64 << 20;
 /// which that code addresses relative to RIP is still within reach.
 pub const REACH: u64 = 3 << 29;
 
+/// What every arena begins with: `syscall; int3`, and `mov al, [rax]; int3`.
+const GLUE: [u8; 6] = [0x0f, 0x05, 0xcc, 0x8a, 0x00, 0xcc];
+const LOAD: usize = 3;
+
 pub struct Arena {
     pub memory: SharedMemory,
     pub base: Address,
@@ -47,10 +51,6 @@ impl Arena {
 
     pub fn range(&self) -> Range<Address> {
         self.base..self.base + ARENA_BYTES as u64
-    }
-
-    pub fn used(&self) -> usize {
-        self.used
     }
 
     pub fn in_reach(&self, pc: Address) -> bool {
@@ -104,6 +104,11 @@ impl Arena {
     pub fn clear(&mut self) {
         self.used = 0;
         self.items.clear();
-        self.place(Item::Glue, &[0x0f, 0x05, 0xcc]);
+        self.place(Item::Glue, &GLUE);
+    }
+
+    /// Where `mov al, [rax]; int3` stands.
+    pub fn load_from_rax(&self) -> Address {
+        self.base + LOAD as u64
     }
 }

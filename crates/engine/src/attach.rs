@@ -41,6 +41,7 @@ impl Supervisor {
             since: Instant::now(),
             ready: VecDeque::new(),
             others_ready: false,
+            careful: false,
             users: 1,
             trace: None,
             trace_next: 0,
@@ -51,6 +52,7 @@ impl Supervisor {
         self.report.processes += 1;
         self.claim_code(tid)?;
         self.start_trace(tid)?;
+        self.look_at_directory(tid);
         let context = self.space_of(tid).context;
         let registers = Registers { gs_base: context, orig_rax: u64::MAX, ..start };
         self.task(tid).state = State::Ready(registers);
@@ -150,6 +152,7 @@ impl Supervisor {
             since: Instant::now(),
             ready: VecDeque::new(),
             others_ready: false,
+            careful: parent.careful,
             users: 0,
             trace: None,
             trace_next: 0,

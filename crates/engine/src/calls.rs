@@ -5,7 +5,7 @@
 
 use why_translate::context::CallClass;
 
-use CallClass::{Direct, MayBlock, Supervised};
+use CallClass::{Direct, MayBlock, OpensRdi, OpensRsi, Supervised};
 
 /// Ranges of numbers, each with its first number and its calls in order.
 const TABLE: &[(u32, &[(&str, CallClass)])] = &[
@@ -14,7 +14,7 @@ const TABLE: &[(u32, &[(&str, CallClass)])] = &[
         &[
             ("read", MayBlock),
             ("write", MayBlock),
-            ("open", MayBlock),
+            ("open", OpensRdi),
             ("close", Direct),
             ("stat", Direct),
             ("fstat", Direct),
@@ -40,7 +40,7 @@ const TABLE: &[(u32, &[(&str, CallClass)])] = &[
             ("mremap", Supervised),
             ("msync", MayBlock),
             ("mincore", Direct),
-            ("madvise", Direct),
+            ("madvise", Supervised),
             ("shmget", Direct),
             ("shmat", Supervised),
             ("shmctl", Direct),
@@ -73,7 +73,7 @@ const TABLE: &[(u32, &[(&str, CallClass)])] = &[
             ("vfork", Supervised),
             ("execve", Supervised),
             ("exit", Supervised),
-            ("wait4", MayBlock),
+            ("wait4", Supervised),
             ("kill", Supervised),
             ("uname", Direct),
             ("semget", Direct),
@@ -92,12 +92,12 @@ const TABLE: &[(u32, &[(&str, CallClass)])] = &[
             ("ftruncate", Direct),
             ("getdents", Direct),
             ("getcwd", Direct),
-            ("chdir", Direct),
+            ("chdir", Supervised),
             ("fchdir", Direct),
             ("rename", Direct),
             ("mkdir", Direct),
             ("rmdir", Direct),
-            ("creat", MayBlock),
+            ("creat", OpensRdi),
             ("link", Direct),
             ("unlink", Direct),
             ("symlink", Direct),
@@ -139,8 +139,8 @@ const TABLE: &[(u32, &[(&str, CallClass)])] = &[
             ("getsid", Direct),
             ("capget", Direct),
             ("capset", Direct),
-            ("rt_sigpending", Direct),
-            ("rt_sigtimedwait", MayBlock),
+            ("rt_sigpending", Supervised),
+            ("rt_sigtimedwait", Supervised),
             ("rt_sigqueueinfo", Direct),
             ("rt_sigsuspend", MayBlock),
             ("sigaltstack", Direct),
@@ -259,7 +259,7 @@ const TABLE: &[(u32, &[(&str, CallClass)])] = &[
             ("mq_notify", Direct),
             ("mq_getsetattr", Direct),
             ("kexec_load", Direct),
-            ("waitid", MayBlock),
+            ("waitid", Supervised),
             ("add_key", Direct),
             ("request_key", Direct),
             ("keyctl", Direct),
@@ -269,7 +269,7 @@ const TABLE: &[(u32, &[(&str, CallClass)])] = &[
             ("inotify_add_watch", Direct),
             ("inotify_rm_watch", Direct),
             ("migrate_pages", Direct),
-            ("openat", MayBlock),
+            ("openat", OpensRsi),
             ("mkdirat", Direct),
             ("mknodat", Direct),
             ("fchownat", Direct),
@@ -366,7 +366,7 @@ const TABLE: &[(u32, &[(&str, CallClass)])] = &[
             ("pidfd_open", Direct),
             ("clone3", Supervised),
             ("close_range", Direct),
-            ("openat2", MayBlock),
+            ("openat2", OpensRsi),
             ("pidfd_getfd", Direct),
             ("faccessat2", Direct),
             ("process_madvise", Direct),
@@ -417,11 +417,15 @@ fn entry(number: u32) -> Option<(&'static str, CallClass)> {
     })
 }
 
-/// The classes as translated code looks them up, up to the last number known; the
-/// rest of the table is zero, which is [`Supervised`].
+/// The classes as translated code looks them up, which looks at no paths, up to the
+/// last number known; the rest of the table is zero, which is [`Supervised`].
 pub fn class_table() -> Vec<u8> {
     let end = TABLE.iter().map(|(first, calls)| first + calls.len() as u32).max();
-    (0..end.unwrap_or(0)).map(|number| class(number) as u8).collect()
+    let looked_up = |number| match class(number) {
+        OpensRdi | OpensRsi => Supervised as u8,
+        other => other as u8,
+    };
+    (0..end.unwrap_or(0)).map(looked_up).collect()
 }
 
 #[cfg(test)]

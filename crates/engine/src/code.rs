@@ -69,6 +69,9 @@ pub trait CodeSource {
     /// Up to `buffer.len()` bytes of executable code from `pc` on.
     fn fetch(&mut self, pc: Address, buffer: &mut [u8]) -> usize;
 
+    /// Whether the code there may change without the engine being told.
+    fn can_change_unseen(&self, pc: Address) -> bool;
+
     /// The checksum of a page that holds code of a file.
     fn page_checksum(&mut self, page: Address) -> Option<u32>;
 }
@@ -224,9 +227,14 @@ impl Code {
             at_most,
             call_class: calls::class,
             trace_id,
+            verify: source.can_change_unseen(pc),
+            gs_base_writable: crate::processor::gs_base_writable(),
             transactions: std::arch::is_x86_feature_detected!("rtm"),
         };
-        let mut unit = translate(&request, &mut |pc, buffer| source.fetch(pc, buffer))?;
+        let mut unit = translate(&request, &mut |pc, buffer| {
+            // A unit is either compared when entered or not.
+            if source.can_change_unseen(pc) == request.verify { source.fetch(pc, buffer) } else { 0 }
+        })?;
         let id = UnitId(self.units.len() as u32);
         let code = std::mem::take(&mut unit.code);
         self.statistics.units += 1;
@@ -423,8 +431,9 @@ impl Code {
         }
     }
 
-    pub fn has_code_from(&self, page: Address) -> bool {
-        self.by_page.contains_key(&page)
+    /// Forgets a unit whose application code has changed.
+    pub fn invalidate_unit(&mut self, id: UnitId) {
+        self.invalidate(id);
     }
 
     /// The pages from which code was translated, within a range.

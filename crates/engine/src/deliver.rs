@@ -13,7 +13,7 @@ use crate::supervisor::{Outcome, Supervisor, set_register};
 use crate::task::{Call, State, Tid};
 use libc::siginfo_t;
 use why_translate::context::TRACE_NEXT;
-use why_translate::Place;
+use why_translate::{Place, TranslateError};
 
 /// Some calls, `epoll_wait` for one, end when they are interrupted by no more than a
 /// tracer. Nothing has happened to the application, so they are made again.
@@ -240,17 +240,34 @@ impl Supervisor {
             return Ok(());
         }
         let unit = &code.placed(id).unit;
+        if offset < unit.spans[0].code {
+            // The application code that this unit compares cannot be read any more.
+            let registers = self.unspill(tid, registers, unit.pc);
+            drop(code);
+            return self.code_changed(tid, id, registers);
+        }
         let (index, borrowed) = match unit.place(offset) {
-            Place::Before(index) => (index, None),
+            Place::Before(index) => (index, [None; 3]),
             Place::Within(index, borrowed) => (index, borrowed),
             place => panic!("a fault {} at {:#x}, {place:?}", signals::name(signal), registers.rip),
         };
         let pc = unit.spans[index].pc;
-        let mut registers = self.give_back(tid, registers, unit, offset);
-        if let Some((register, slot)) = borrowed {
+        if unit.behind(index).is_some() {
+            // Not the application's fault: a path that cannot be read was looked at.
+            let next = unit.next_pc(index);
+            self.account(tid, &code, id, offset, index + 1);
+            drop(code);
+            return self.begin_call(tid, Registers { rip: next, ..registers });
+        }
+        let mut registers = registers;
+        // It may be the application's, for the length of one instruction.
+        registers.gs_base = self.space_of(tid).context;
+        for (register, slot) in borrowed.into_iter().flatten() {
             let value = self.space_of(tid).read_slot(slot);
             set_register(&mut registers, register, value);
         }
+        // What the unit borrows as a whole was borrowed first.
+        let mut registers = self.give_back(tid, registers, unit, offset);
         registers.rip = pc;
         self.account(tid, &code, id, offset, index);
         drop(code);
@@ -263,17 +280,34 @@ impl Supervisor {
         self.deliver(tid, registers, info)
     }
 
-    /// Lets the CPU itself fault on fetching from where there is no code, so that the
-    /// kernel describes the fault.
-    pub(crate) fn fetch_fault(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        ptrace::set_registers(tid, &Registers { orig_rax: u64::MAX, ..registers })?;
+    /// Lets the CPU itself fault on fetching from `at`, where there is no code, so that
+    /// the kernel describes the fault.
+    pub(crate) fn fetch_fault(
+        &mut self,
+        tid: Tid,
+        registers: Registers,
+        at: Address,
+    ) -> Outcome<()> {
+        let code = self.space_of(tid).code.clone();
+        let probe = if self.space_of(tid).regions.is_executable(at) {
+            // Executable for the application, but nothing there can be read, as behind
+            // the end of a mapped file: a load meets the same.
+            let rip = code.borrow().arenas[0].load_from_rax();
+            Registers { rip, rax: at, orig_rax: u64::MAX, ..registers }
+        } else {
+            Registers { rip: at, orig_rax: u64::MAX, ..registers }
+        };
+        ptrace::set_registers(tid, &probe)?;
         ptrace::resume(tid, 0)?;
         loop {
             match self.wait_for(tid)? {
                 Stop::Signal(signal) => {
                     let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
                     if signals::is_synchronous(&info) {
-                        assert_ne!(signal, libc::SIGTRAP, "code at {:#x}", registers.rip);
+                        if signal == libc::SIGTRAP {
+                            // It can be read after all, by now.
+                            return self.enter(tid, registers);
+                        }
                         return self.deliver(tid, registers, info);
                     }
                     self.task(tid).pending.push_back(info);
@@ -465,7 +499,7 @@ impl Supervisor {
     }
 
     /// Executes one instruction from a unit that is not kept.
-    fn enter_single(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+    pub(crate) fn enter_single(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let pc = registers.rip;
         self.make_room(tid, pc)?;
         let space = self.space_of(tid);
@@ -474,7 +508,8 @@ impl Supervisor {
         let unit = code.borrow_mut().translate_single(pc, &mut reader);
         match unit {
             Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
-            Err(_) => self.enter(tid, registers),
+            Err(TranslateError::NoInstruction(_)) => self.try_instruction(tid, registers),
+            Err(error) => Err(Halt::Engine(error.into())),
         }
     }
 }

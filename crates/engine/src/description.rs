@@ -22,15 +22,20 @@ pub fn write(unit: &Unit, bias: u64, to: &mut Vec<u8>) {
         (pc, code) = (span.pc + u64::from(span.length), span.code);
         match span.detail {
             SpanDetail::Plain => w.number(0),
-            SpanDetail::Borrowed { from, register, slot } => {
+            SpanDetail::Borrowed { from, loans } => {
                 w.number(1);
                 w.number(u64::from(from));
-                w.number(u64::from(register));
-                w.number(slot.0 as u64);
+                for loan in loans {
+                    w.loan(loan);
+                }
             }
             SpanDetail::Syscall { behind } => {
                 w.number(2);
                 w.number(u64::from(behind));
+            }
+            SpanDetail::Repeats { at } => {
+                w.number(3);
+                w.number(u64::from(at));
             }
         }
     }
@@ -45,6 +50,7 @@ pub fn write(unit: &Unit, bias: u64, to: &mut Vec<u8>) {
             ExitKind::SyscallFault { next } => (2, next),
             ExitKind::Breakpoint { next } => (3, next),
             ExitKind::Unsupported { pc } => (4, pc),
+            ExitKind::Stale => (5, unit.pc),
         };
         w.number(tag);
         w.address(address);
@@ -72,10 +78,10 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
             0 => SpanDetail::Plain,
             1 => SpanDetail::Borrowed {
                 from: r.number()? as u32,
-                register: r.number()? as u8,
-                slot: Slot(r.number()? as i32),
+                loans: [r.loan()?, r.loan()?, r.loan()?],
             },
             2 => SpanDetail::Syscall { behind: r.number()? as u32 },
+            3 => SpanDetail::Repeats { at: r.number()? as u32 },
             _ => return None,
         };
         spans.push(InsnSpan { pc: at, length, code, detail });
@@ -94,6 +100,7 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
             2 => ExitKind::SyscallFault { next: address },
             3 => ExitKind::Breakpoint { next: address },
             4 => ExitKind::Unsupported { pc: address },
+            5 => ExitKind::Stale,
             _ => return None,
         };
         exits.push(Exit { stub, site, kind, executed });
@@ -143,6 +150,13 @@ impl Writer<'_> {
         self.number(value.map_or(0, |value| u64::from(value) + 1));
     }
 
+    fn loan(&mut self, loan: Option<(u8, Slot)>) {
+        self.number(loan.map_or(0, |(register, _)| u64::from(register) + 1));
+        if let Some((_, slot)) = loan {
+            self.number(slot.0 as u64);
+        }
+    }
+
     fn offsets(&mut self, offsets: &[u32]) {
         self.number(offsets.len() as u64);
         for &offset in offsets {
@@ -183,6 +197,13 @@ impl Reader<'_> {
         Some((self.number()? as u32).checked_sub(1))
     }
 
+    fn loan(&mut self) -> Option<Option<(u8, Slot)>> {
+        match (self.number()? as u8).checked_sub(1) {
+            None => Some(None),
+            Some(register) => Some(Some((register, Slot(self.number()? as i32)))),
+        }
+    }
+
     fn offsets(&mut self) -> Option<Vec<u32>> {
         let count = self.number()?;
         (0..count).map(|_| self.number().map(|offset| offset as u32)).collect()
@@ -206,6 +227,8 @@ mod tests {
             at_most: None,
             call_class: crate::calls::class,
             trace_id: 0,
+            verify: false,
+            gs_base_writable: false,
             transactions: false,
         };
         let unit = translate(&request, &mut |pc, buffer| {

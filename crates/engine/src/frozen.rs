@@ -84,6 +84,7 @@ impl Code {
             let pc = image.bias.wrapping_add(u64::from(address));
             self.add_link(pc, at + u64::from(offset), arena);
         }
+        self.statistics.bytes += length as u64;
         self.statistics.thawed += archive.records::<3>(Section::Units).len() as u64;
         self.frozen.push(Frozen {
             image: image.clone(),

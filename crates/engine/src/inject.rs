@@ -125,12 +125,50 @@ impl Supervisor {
         }
         let flags = (libc::O_RDWR | libc::O_CLOEXEC) as u64;
         let open = [libc::AT_FDCWD as u64, path, flags, 0, 0, 0];
-        let file = self.must(tid, "opening the engine's memory", libc::SYS_openat, open)?;
         let flags = (libc::MAP_SHARED | fixed) as u64;
-        let map = [at, size, protection as u64, flags, file, offset];
-        let mapped = self.must(tid, "mapping the engine's memory", libc::SYS_mmap, map);
+        let map = |file| [at, size, protection as u64, flags, file, offset];
+        let file = self.call(tid, libc::SYS_openat, open)?;
+        if file == -i64::from(libc::EMFILE) {
+            return self.map_by_helper(tid, open, &map);
+        }
+        let file = expect_success("opening the engine's memory", file)?;
+        let mapped = self.must(tid, "mapping the engine's memory", libc::SYS_mmap, map(file));
         self.must(tid, "closing a descriptor", libc::SYS_close, [file, 0, 0, 0, 0, 0])?;
         mapped.map(drop)
+    }
+
+    /// The same when the application has used up all its descriptors: a thread made for
+    /// the purpose has a copy of them, which it can close.
+    fn map_by_helper(
+        &mut self,
+        tid: Tid,
+        open: Arguments,
+        map: &dyn Fn(u64) -> Arguments,
+    ) -> Outcome<()> {
+        let flags = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
+        let clone = [flags as u64, 0, 0, 0, 0, 0];
+        let helper = self.must(tid, "creating a thread", libc::SYS_clone, clone)? as Tid;
+        while self.wait_for(helper)? != Stop::Interrupted {
+            ptrace::resume(helper, 0)?;
+        }
+        // It is not one of the application's threads: signals are for the others.
+        ptrace::set_signal_mask(helper, !signals::NEVER_BLOCKED)?;
+        let base = ptrace::registers(helper)?;
+        let gadget = self.space_of(tid).gadget();
+        let close = [0, u64::from(u32::MAX), 0, 0, 0, 0];
+        self.call_at(helper, gadget, &base, libc::SYS_close_range, close)?;
+        let file = self.call_at(helper, gadget, &base, libc::SYS_openat, open)?;
+        let mapped = match expect_success("opening the engine's memory", file) {
+            Ok(file) => {
+                let mapped = self.call_at(helper, gadget, &base, libc::SYS_mmap, map(file))?;
+                expect_success("mapping the engine's memory", mapped).map(drop)
+            }
+            Err(error) => Err(error),
+        };
+        match self.call_at(helper, gadget, &base, libc::SYS_exit, [0; 6]) {
+            Ok(_) | Err(Halt::Gone) => mapped,
+            Err(error) => Err(error),
+        }
     }
 
     /// Sees to it that units for `pc` have an arena.

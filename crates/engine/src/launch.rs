@@ -262,7 +262,7 @@ fn inherited_actions(tid: Tid) -> Actions {
         .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .unwrap_or(0);
     for signal in (1..=64).filter(|&s| mask & signals::bit(s) != 0) {
-        actions.set(signal, Action { handler: libc::SIG_IGN as u64, flags: 0 });
+        actions.set(signal, Action::IGNORE);
     }
     actions
 }

@@ -20,7 +20,11 @@ pub struct Mapping {
 pub fn read(tid: i32) -> Result<Vec<Mapping>> {
     let path = format!("/proc/{tid}/maps");
     let text = std::fs::read(&path).map_err(EngineError::system(format!("reading {path}")))?;
-    Ok(String::from_utf8_lossy(&text).lines().filter_map(parse).collect())
+    Ok(parse_all(&String::from_utf8_lossy(&text)))
+}
+
+pub fn parse_all(text: &str) -> Vec<Mapping> {
+    text.lines().filter_map(parse).collect()
 }
 
 /// `start-end rwxp offset device inode name`

@@ -28,8 +28,17 @@ fn failed(result: u64) -> bool {
     (-4095..0).contains(&(result as i64))
 }
 
+/// Advice after which memory holds something else.
+const DISCARDS: [i32; 4] =
+    [libc::MADV_DONTNEED, libc::MADV_FREE, libc::MADV_REMOVE, libc::MADV_DONTNEED_LOCKED];
+
 impl Supervisor {
     pub(crate) fn change_memory(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        if self.space_of(tid).regions.has_shared() {
+            // Views of shared code may come, go or become writable: all are looked for
+            // again when code is translated from there again.
+            self.unwatch_all(tid)?;
+        }
         let result = match registers.rax as i64 {
             libc::SYS_mmap => self.map(tid, &registers)?,
             libc::SYS_munmap => {
@@ -41,6 +50,14 @@ impl Supervisor {
             }
             libc::SYS_mprotect | libc::SYS_pkey_mprotect => self.set_protection(tid, &registers)?,
             libc::SYS_mremap => self.remap(tid, &registers)?,
+            libc::SYS_madvise => {
+                let result = self.make(tid, &registers)?;
+                if DISCARDS.contains(&(registers.rdx as i32)) {
+                    // Even a failed call may have done a part.
+                    self.code_replaced(tid, pages(registers.rdi, registers.rsi))?;
+                }
+                result
+            }
             libc::SYS_shmat => {
                 const SHM_EXEC: u64 = 0o100000;
                 let asked = registers.rdx;
@@ -168,6 +185,24 @@ impl Supervisor {
         Ok(())
     }
 
+    /// The range is as executable as it was, but holds other bytes.
+    pub(crate) fn code_replaced(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
+        if !self.space_of(tid).regions.overlaps(&range) {
+            return Ok(());
+        }
+        self.own_code(tid)?;
+        let space = self.space_of(tid);
+        space.regions.forget_bytes(&range);
+        let code = space.code.clone();
+        let mut code = code.borrow_mut();
+        code.invalidate_frozen(&range);
+        code.images.retain(|image| image.range.end <= range.start || image.range.start >= range.end);
+        for page in code.pages_within(&range) {
+            code.invalidate_page(page);
+        }
+        Ok(())
+    }
+
     /// Makes a page of code read-only, so that a change of it is noticed; and where
     /// else the same memory is mapped writable, these pages too.
     pub(crate) fn watch_page(&mut self, tid: Tid, page: Address, shared: bool) -> Outcome<()> {
@@ -202,21 +237,50 @@ impl Supervisor {
         let Some(codes) = self.space_of(tid).regions.unwatch(page) else { return Ok(false) };
         self.own_code(tid)?;
         let code = self.space_of(tid).code.clone();
-        for page in &codes {
-            code.borrow_mut().invalidate_page(*page);
+        for &changed in &codes {
+            code.borrow_mut().invalidate_page(changed);
+            // What is translated from there next must be watched anew, with all views.
+            if changed != page && self.space_of(tid).regions.unwatch(changed).is_some() {
+                self.unprotect(tid, changed)?;
+            }
         }
         // A read-only view of shared memory stays read-only.
         let alias = codes.iter().all(|&code| code != page);
-        if alias || self.space_of(tid).regions.is_writable(page) {
+        if alias {
             self.protect(tid, page, PAGE, libc::PROT_READ | libc::PROT_WRITE)?;
+        } else {
+            self.unprotect(tid, page)?;
         }
         Ok(true)
+    }
+
+    /// Gives a page of code its own protection back.
+    fn unprotect(&mut self, tid: Tid, page: Address) -> Outcome<()> {
+        if self.space_of(tid).regions.is_writable(page) {
+            self.protect(tid, page, PAGE, libc::PROT_READ | libc::PROT_WRITE)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn unwatch_range(&mut self, tid: Tid, range: &Range<Address>) -> Outcome<()> {
         for page in self.space_of(tid).regions.watched() {
             if range.contains(&page) {
                 self.unwatch_page(tid, page)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernel is going to write to these places, in a call that cannot be made
+    /// again once it has failed.
+    pub(crate) fn unwatch_results(
+        &mut self,
+        tid: Tid,
+        places: &[(Address, u64)],
+    ) -> Outcome<()> {
+        for &(at, size) in places {
+            if at != 0 {
+                self.unwatch_range(tid, &pages(at, size))?;
             }
         }
         Ok(())

@@ -37,6 +37,23 @@ pub fn go_elsewhere(allowed: &[u8]) {
     }
 }
 
+/// Lets a thread of the target run where it wants to: with the supervisor if that is
+/// one of the processors it names, else there, however slow that is.
+pub fn place(thread: i32, wanted: &[u8]) {
+    let mut mask = wanted.to_vec();
+    // SAFETY: takes no argument.
+    let here = unsafe { libc::sched_getcpu() };
+    if let Ok(here) = usize::try_from(here)
+        && mask.get(here / 8).is_some_and(|byte| byte & 1 << (here % 8) != 0)
+    {
+        mask.fill(0);
+        mask[here / 8] |= 1 << (here % 8);
+    }
+    // It stays where it is if this fails.
+    // SAFETY: the buffer has the given length.
+    unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread, mask.len(), mask.as_ptr()) };
+}
+
 fn pin(processors: &[usize]) -> io::Result<()> {
     let mut mask = [0u8; MASK_BYTES];
     for &cpu in processors {
@@ -47,4 +64,11 @@ fn pin(processors: &[usize]) -> io::Result<()> {
         libc::syscall(libc::SYS_sched_setaffinity, 0, mask.len(), mask.as_ptr())
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether the kernel lets programs use `wrgsbase`.
+pub fn gs_base_writable() -> bool {
+    const HWCAP2_FSGSBASE: u64 = 1 << 1;
+    // SAFETY: a plain lookup.
+    unsafe { libc::getauxval(libc::AT_HWCAP2) & HWCAP2_FSGSBASE != 0 }
 }

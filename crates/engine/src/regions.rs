@@ -127,15 +127,30 @@ impl Regions {
 
     /// Ends the watch over a page; the pages of code that a write there changes.
     pub fn unwatch(&mut self, page: Address) -> Option<Vec<Address>> {
-        let codes = self.watched.remove(&page)?;
-        for code in &codes {
-            self.pages.remove(code);
-        }
-        Some(codes)
+        self.watched.remove(&page)
     }
 
     pub fn watched(&self) -> Vec<Address> {
         self.watched.keys().copied().collect()
+    }
+
+    pub fn is_watched(&self, address: Address) -> bool {
+        self.watched.contains_key(&page_of(address))
+    }
+
+    /// Where executable memory begins and ends.
+    pub fn edges(&self) -> impl Iterator<Item = Address> {
+        self.regions.iter().flat_map(|(start, region)| [*start, region.end])
+    }
+
+    /// Whether any executable memory is shared with others.
+    pub fn has_shared(&self) -> bool {
+        self.regions.values().any(|region| region.shared)
+    }
+
+    /// The bytes of this range are no longer what they were.
+    pub fn forget_bytes(&mut self, range: &Range<Address>) {
+        self.pages.retain(|page, _| !range.contains(page));
     }
 }
 
@@ -153,7 +168,28 @@ impl<'a> Reader<'a> {
     }
 }
 
+impl Reader<'_> {
+    /// Copies bytes of one page that cannot change; false if it cannot be read.
+    fn copy_constant(&mut self, at: Address, into: &mut [u8]) -> bool {
+        let page = page_of(at);
+        if !self.regions.pages.contains_key(&page) {
+            let mut bytes = Box::new([0; PAGE as usize]);
+            if self.memory.read_exact(page, &mut bytes[..]).is_err() {
+                return false;
+            }
+            self.regions.pages.insert(page, bytes);
+        }
+        let from = (at - page) as usize;
+        into.copy_from_slice(&self.regions.pages[&page][from..from + into.len()]);
+        true
+    }
+}
+
 impl CodeSource for Reader<'_> {
+    fn can_change_unseen(&self, pc: Address) -> bool {
+        self.regions.region(pc).is_some_and(|region| region.shared)
+    }
+
     fn fetch(&mut self, pc: Address, buffer: &mut [u8]) -> usize {
         let mut got = 0;
         while got < buffer.len() {
@@ -163,18 +199,17 @@ impl CodeSource for Reader<'_> {
                 break;
             }
             let end = region.end.min(page_of(at) + PAGE);
-            let page = page_of(at);
-            if !self.regions.pages.contains_key(&page) {
-                let mut bytes = Box::new([0; PAGE as usize]);
-                if self.memory.read_exact(page, &mut bytes[..]).is_err() {
-                    break;
-                }
-                self.regions.pages.insert(page, bytes);
-            }
-            let bytes = &self.regions.pages[&page];
-            let from = (at - page) as usize;
             let length = ((end - at) as usize).min(buffer.len() - got);
-            buffer[got..got + length].copy_from_slice(&bytes[from..from + length]);
+            let into = &mut buffer[got..got + length];
+            // Bytes that can change are not worth remembering.
+            let read = if region.writable || region.shared {
+                self.memory.read_exact(at, into).is_ok()
+            } else {
+                self.copy_constant(at, into)
+            };
+            if !read {
+                break;
+            }
             got += length;
         }
         got

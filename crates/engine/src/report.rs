@@ -1,6 +1,6 @@
 //! What a run amounted to.
 
-use crate::code::Code;
+use crate::code::Statistics;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +15,8 @@ pub struct Report {
     pub instructions: u64,
     pub trace_instructions: u64,
     pub units: u64,
+    /// Units that an earlier run translated.
+    pub reused: u64,
     pub cache_bytes: u64,
     pub translation_ns: u64,
     pub calls_in_process: u64,
@@ -28,9 +30,10 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn add_code(&mut self, code: &Code) {
-        self.units += code.statistics.units;
-        self.cache_bytes += code.statistics.bytes;
-        self.translation_ns += code.statistics.nanoseconds;
+    pub fn add_code(&mut self, statistics: Statistics) {
+        self.units += statistics.units;
+        self.reused += statistics.thawed;
+        self.cache_bytes += statistics.bytes;
+        self.translation_ns += statistics.nanoseconds;
     }
 }

@@ -90,12 +90,6 @@ impl SharedMemory {
     pub fn write_u64(&self, offset: usize, value: u64) {
         self.write(offset, &value.to_le_bytes());
     }
-
-    pub fn read_u64(&self, offset: usize) -> u64 {
-        let mut bytes = [0; 8];
-        self.read(offset, &mut bytes);
-        u64::from_le_bytes(bytes)
-    }
 }
 
 impl Drop for SharedMemory {

@@ -15,6 +15,29 @@ pub struct Actions([Action; 65]);
 pub struct Action {
     pub handler: u64,
     pub flags: u64,
+    pub restorer: u64,
+    pub mask: u64,
+}
+
+impl Action {
+    /// As the kernel lays it out for rt_sigaction.
+    pub const BYTES: usize = 32;
+
+    pub const IGNORE: Action = Action { handler: libc::SIG_IGN as u64, ..DEFAULT };
+
+    pub fn from_bytes(bytes: &[u8; Action::BYTES]) -> Action {
+        let word = |i: usize| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().expect("eight"));
+        Action { handler: word(0), flags: word(1), restorer: word(2), mask: word(3) }
+    }
+
+    pub fn to_bytes(self) -> [u8; Action::BYTES] {
+        let mut bytes = [0; Action::BYTES];
+        let words = [self.handler, self.flags, self.restorer, self.mask];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +48,7 @@ pub enum Disposition {
     Terminate,
 }
 
-const DEFAULT: Action = Action { handler: libc::SIG_DFL as u64, flags: 0 };
+const DEFAULT: Action = Action { handler: libc::SIG_DFL as u64, flags: 0, restorer: 0, mask: 0 };
 
 impl Default for Actions {
     fn default() -> Self {
@@ -50,9 +73,8 @@ impl Actions {
     pub fn after_exec(&self) -> Actions {
         let mut actions = self.clone();
         for action in &mut actions.0 {
-            if action.handler != libc::SIG_IGN as u64 {
-                *action = DEFAULT;
-            }
+            let ignored = action.handler == libc::SIG_IGN as u64;
+            *action = if ignored { Action::IGNORE } else { DEFAULT };
         }
         actions
     }

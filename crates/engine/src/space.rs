@@ -11,7 +11,9 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Instant;
-use why_translate::context::{COUNT_SLOTS, FIRST_COUNT, Slot};
+use crate::tracing::SPAN;
+use std::ops::Range;
+use why_translate::context::{COUNT_SLOTS, FIRST_COUNT, Slot, TOTAL_BYTES};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SpaceId(pub u32);
@@ -29,6 +31,8 @@ pub struct Space {
     /// Who waits for a turn.
     pub ready: VecDeque<Tid>,
     pub others_ready: bool,
+    /// Every call that may write goes to the supervisor, as if others were ready.
+    pub careful: bool,
     /// Threads that use this space.
     pub users: usize,
     pub trace: Option<crate::tracing::SpaceTrace>,
@@ -69,6 +73,14 @@ impl Space {
             arena.base <= mapping.range.start
                 && mapping.range.end <= arena.base + ARENA_BYTES as u64
         })
+    }
+
+    /// All that the engine has mapped.
+    pub fn own_ranges(&self) -> Vec<Range<Address>> {
+        let mut ranges = vec![self.context..self.context + TOTAL_BYTES as u64];
+        ranges.extend(self.code.borrow().arenas.iter().map(Arena::range));
+        ranges.extend(self.trace.as_ref().map(|trace| trace.base..trace.base + SPAN));
+        ranges
     }
 
     /// An arena for code near `pc`, not mapped yet.

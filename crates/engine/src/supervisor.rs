@@ -2,23 +2,25 @@
 
 use crate::archive::{Archive, Key};
 use crate::arena::Item;
-use crate::code::{Code, UnitId};
+use crate::code::{Code, CodeSource, UnitId};
 use crate::error::{EngineError, Halt};
-use crate::memory::{Address, page_of};
+use crate::memory::Address;
 use crate::ptrace::{self, Registers, Stop};
 use crate::regions::Reader;
 use crate::report::{Ended, Report};
 use crate::signals::{self, ActionsRef};
 use crate::space::{Space, SpaceId};
 use crate::task::{State, Task, Tid};
+use libc::siginfo_t;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use why_translate::context::{
-    APP_GS, CALLS_IN_PROCESS, FIRST_COUNT, OTHERS_READY, SAVED_RCX, SAVED_RDX, TRACE_NEXT,
+    APP_GS, CALLS_IN_PROCESS, FIRST_COUNT, LAST_CALL, OTHERS_READY, SAVED_RCX, SAVED_RDX,
+    TRACE_NEXT,
 };
-use why_translate::{ExitKind, Place, Tool, TranslateError};
+use why_translate::{ExitKind, Place, SpanDetail, Tool, TranslateError};
 
 pub type Outcome<T> = std::result::Result<T, Halt>;
 
@@ -110,10 +112,21 @@ impl Supervisor {
         self.spaces.get_mut(&id).expect("a thread has a space")
     }
 
-    /// Waits for one thread; its end is left to the event loop.
+    /// Waits for one thread; its end is left to the event loop, as is what happens to
+    /// others meanwhile. To wait for it alone would be wrong: the end of a process is
+    /// not told before all its other threads have been waited for.
     pub(crate) fn wait_for(&mut self, tid: Tid) -> Outcome<Stop> {
+        if let Some(index) = self.deferred.iter().position(|(other, _)| *other == tid) {
+            let (_, stop) = self.deferred[index];
+            if let Stop::Exited(_) | Stop::Killed(_) = stop {
+                return Err(Halt::Gone);
+            }
+            self.deferred.remove(index);
+            return Ok(stop);
+        }
         loop {
-            match ptrace::wait(tid) {
+            match ptrace::wait(-1) {
+                Ok((other, stop)) if other != tid => self.deferred.push_back((other, stop)),
                 Ok((_, stop @ (Stop::Exited(_) | Stop::Killed(_)))) => {
                     self.deferred.push_back((tid, stop));
                     return Err(Halt::Gone);
@@ -132,6 +145,10 @@ impl Supervisor {
         if let Stop::Exited(_) | Stop::Killed(_) = stop {
             return self.ended(tid, stop);
         }
+        if stop == Stop::Exec {
+            // Whatever the thread did that had this id before: it is gone.
+            return self.executed(tid);
+        }
         let Some(task) = self.tasks.get(&tid) else {
             self.early.insert(tid, stop);
             return Ok(());
@@ -143,7 +160,6 @@ impl Supervisor {
             (State::Running, Stop::Interrupted) => self.preempted(tid),
             (State::InCall(_), Stop::Signal(_)) => self.stopped_in_call(tid),
             (State::InCall(_), Stop::Clone | Stop::Fork | Stop::Vfork) => self.forked(tid),
-            (State::InCall(_), Stop::Exec) => self.executed(tid),
             (State::Stopping(registers), Stop::Interrupted) => {
                 let registers = *registers;
                 self.task(tid).state = State::Ready(registers);
@@ -191,7 +207,7 @@ impl Supervisor {
         let space = self.space_of(tid);
         space.current = Some(tid);
         space.since = Instant::now();
-        let others = !space.ready.is_empty();
+        let others = space.careful || !space.ready.is_empty();
         if others != space.others_ready {
             space.others_ready = others;
             space.write_slot(OTHERS_READY, u64::from(others));
@@ -287,9 +303,13 @@ impl Supervisor {
     /// Lets a thread go on at an application address.
     pub(crate) fn enter(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let pc = registers.rip;
+        if registers.eflags & TRAP_FLAG != 0 && self.space_of(tid).regions.is_executable(pc) {
+            // It steps itself: every instruction must be seen to end.
+            return self.enter_single(tid, registers);
+        }
         match self.unit_for(tid, pc) {
             Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
-            Err(Untranslatable::NoCode) => self.fetch_fault(tid, registers),
+            Err(Untranslatable::NoCode) => self.fetch_fault(tid, registers, pc),
             Err(Untranslatable::NoInstruction) => self.try_instruction(tid, registers),
             Err(Untranslatable::Halt(halt)) => Err(halt),
         }
@@ -299,6 +319,7 @@ impl Supervisor {
     pub(crate) fn go(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         ptrace::set_registers(tid, &registers)?;
         self.task(tid).state = State::Running;
+        self.task(tid).steps_itself |= registers.eflags & TRAP_FLAG != 0;
         Ok(ptrace::resume(tid, 0)?)
     }
 
@@ -339,9 +360,61 @@ impl Supervisor {
         Ok(())
     }
 
+    /// The application steps itself (it has set the trap flag): it sees a trap behind
+    /// each of its own instructions, not behind each of the cache's.
+    fn stepped(&mut self, tid: Tid, registers: Registers, mut info: siginfo_t) -> Outcome<()> {
+        let last = registers.eflags & TRAP_FLAG == 0;
+        let settled = if registers.rip == 0 {
+            Some(self.unspill(tid, registers, registers.rcx))
+        } else if self.completes_instruction(tid, registers.rip) {
+            self.settled(tid, &registers)
+        } else if last {
+            self.settle(tid)?
+        } else {
+            return Ok(ptrace::resume(tid, 0)?);
+        };
+        let Some(settled) = settled else { return Ok(()) };
+        crate::deliver::set_fault_address(&mut info, settled.rip);
+        self.deliver(tid, settled, info)
+    }
+
+    /// Whether a thread that steps through the cache has just completed one of the
+    /// application's instructions.
+    fn completes_instruction(&mut self, tid: Tid, rip: Address) -> bool {
+        let code = self.space_of(tid).code.clone();
+        let mut code = code.borrow_mut();
+        match code.find(rip) {
+            Some((Item::Unit(_), 0)) => true,
+            Some((Item::Unit(id), offset)) => {
+                let unit = &code.placed(UnitId(id)).unit;
+                match unit.place(offset) {
+                    Place::Before(index) => match unit.spans[index].detail {
+                        SpanDetail::Repeats { at } if offset == at => unit.spans[index].code == at,
+                        _ => index > 0 && unit.spans[index].code == offset,
+                    },
+                    Place::AtExit(exit) => matches!(unit.exits[exit].kind, ExitKind::Direct(_)),
+                    _ => false,
+                }
+            }
+            Some((Item::Link(link), offset)) => code.is_miss(link, offset),
+            Some((Item::Glue | Item::Frozen(_), _)) => false,
+            None => true,
+        }
+    }
+
     /// A trap in the cache: which exit was it?
     fn trapped(&mut self, tid: Tid) -> Outcome<()> {
-        let rip = ptrace::rip(tid)?;
+        let registers = ptrace::registers(tid)?;
+        // The flag is clear already behind the instruction that cleared it.
+        let steps = registers.eflags & TRAP_FLAG != 0;
+        if steps || self.task(tid).steps_itself {
+            self.task(tid).steps_itself = steps;
+            let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+            if info.si_code == libc::TRAP_TRACE {
+                return self.stepped(tid, registers, info);
+            }
+        }
+        let rip = registers.rip;
         let code = self.space_of(tid).code.clone();
         let found = code.borrow_mut().find(rip - 1);
         match found {
@@ -397,10 +470,30 @@ impl Supervisor {
                 let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
                 self.deliver(tid, Registers { rip: next, ..registers }, info)
             }
+            ExitKind::Stale => {
+                let registers = ptrace::registers(tid)?;
+                self.code_changed(tid, from, registers)
+            }
             ExitKind::Unsupported { pc } => {
                 Err(self.unknown_instruction(tid, pc).into())
             }
         }
+    }
+
+    /// A unit found that its application code is no longer what was translated.
+    pub(crate) fn code_changed(
+        &mut self,
+        tid: Tid,
+        unit: UnitId,
+        registers: Registers,
+    ) -> Outcome<()> {
+        let pc = self.space_of(tid).code.borrow().placed(unit).unit.pc;
+        self.own_code(tid)?;
+        let code = self.space_of(tid).code.clone();
+        if code.borrow().has(unit) {
+            code.borrow_mut().invalidate_unit(unit);
+        }
+        self.enter(tid, Registers { rip: pc, ..registers })
     }
 
     /// Translates `pc` if that needs nothing from the thread itself.
@@ -509,7 +602,7 @@ impl Supervisor {
         }
     }
 
-    fn unspill(&mut self, tid: Tid, registers: Registers, pc: Address) -> Registers {
+    pub(crate) fn unspill(&mut self, tid: Tid, registers: Registers, pc: Address) -> Registers {
         let space = self.space_of(tid);
         Registers {
             rcx: space.read_slot(SAVED_RCX),
@@ -574,8 +667,19 @@ impl Supervisor {
                     self.adjust_count(tid, -1);
                     Some(Registers { rip: next - 2, ..*registers })
                 }
-                // The trap itself will be reported; let it happen.
-                _ => None,
+                // Made again, it fails again, and is then looked after.
+                ExitKind::SyscallFault { next } => {
+                    self.adjust_count(tid, -1);
+                    let rax = self.space_of(tid).read_slot(LAST_CALL);
+                    Some(Registers { rip: next - 2, rax, ..*registers })
+                }
+                ExitKind::Breakpoint { .. } => {
+                    self.adjust_count(tid, -1);
+                    let pc = unit.spans.last().expect("a unit is not empty").pc;
+                    Some(Registers { rip: pc, ..*registers })
+                }
+                ExitKind::Stale => Some(Registers { rip: unit.pc, ..*registers }),
+                ExitKind::Unsupported { pc } => Some(Registers { rip: pc, ..*registers }),
             },
             Place::Within(..) | Place::Leaving => None,
         }
@@ -730,9 +834,9 @@ impl Supervisor {
             self.report.instructions += totals.instructions;
             self.report.trace_instructions += totals.instructions;
         }
-        if let Ok(code) = std::rc::Rc::try_unwrap(code) {
-            self.report.add_code(&code.into_inner());
-        }
+        // Processes forked from this one may go on with the same code; what has been
+        // translated so far is reported once, here.
+        self.report.add_code(std::mem::take(&mut code.borrow_mut().statistics));
     }
 
     pub(crate) fn new_task(
@@ -752,6 +856,7 @@ impl Supervisor {
             hidden_mask: 0,
             app_gs: 0,
             affinity: None,
+            steps_itself: false,
         }
     }
 
@@ -762,32 +867,47 @@ impl Supervisor {
         crate::unknown::instruction(pc, &bytes[..got])
     }
 
-    /// No instruction can be read where one should be. Perhaps the CPU knows better.
-    fn try_instruction(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+    /// No instruction can be read where one should be: it is cut off by the end of
+    /// executable memory, or it is none, or the CPU knows better.
+    pub(crate) fn try_instruction(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let pc = registers.rip;
-        let mut bytes = [0xcc; 16];
+        let mut bytes = [0; LONGEST];
         let space = self.space_of(tid);
-        let executable = 15.min((page_of(pc) + crate::memory::PAGE - pc) as usize);
-        let got = space.memory.read(pc, &mut bytes[..executable]).unwrap_or(0);
-        let code = space.code.clone();
+        let got = Reader::new(&mut space.regions, &space.memory).fetch(pc, &mut bytes);
+        if why_translate::is_cut_off(pc, &bytes[..got]) {
+            return self.fetch_fault(tid, registers, pc + got as u64);
+        }
         self.make_room(tid, pc)?;
+        let code = self.space_of(tid).code.clone();
         let at = {
             let mut code = code.borrow_mut();
             let arena = code.arena_for(pc).expect("just made room");
             code.arenas[arena].place(Item::Glue, &bytes)
         };
         ptrace::set_registers(tid, &Registers { rip: at, orig_rax: u64::MAX, ..registers })?;
-        ptrace::step(tid, 0)?;
-        match self.wait_for(tid)? {
-            Stop::Signal(libc::SIGILL) => {
-                let mut info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
-                crate::deliver::set_fault_address(&mut info, pc);
-                self.deliver(tid, registers, info)
+        loop {
+            ptrace::step(tid, 0)?;
+            let Stop::Signal(signal) = self.wait_for(tid)? else { continue };
+            let mut info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+            if !signals::is_synchronous(&info) {
+                self.task(tid).pending.push_back(info);
+            } else if signal == libc::SIGTRAP {
+                return Err(crate::unknown::instruction(pc, &bytes[..got]).into());
+            } else {
+                if signal == libc::SIGILL {
+                    crate::deliver::set_fault_address(&mut info, pc);
+                }
+                return self.deliver(tid, registers, info);
             }
-            _ => Err(crate::unknown::instruction(pc, &bytes[..got]).into()),
         }
     }
 }
+
+/// In the flags register.
+const TRAP_FLAG: u64 = 1 << 8;
+
+/// No instruction is longer.
+const LONGEST: usize = 15;
 
 /// Why there is no unit for an address.
 pub enum Untranslatable {

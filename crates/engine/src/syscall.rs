@@ -2,7 +2,7 @@
 
 use crate::error::Halt;
 use crate::ptrace::{self, Registers, Stop};
-use crate::signals::{Action, NEVER_BLOCKED};
+use crate::signals::{Action, NEVER_BLOCKED, bit};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{Call, State, Tid, returned};
 use std::rc::Rc;
@@ -29,14 +29,38 @@ impl Supervisor {
             | libc::SYS_io_uring_setup
             | libc::SYS_io_uring_enter
             | libc::SYS_io_uring_register => self.answer(tid, &registers, ENOSYS),
+            libc::SYS_chdir => {
+                let result = self.make(tid, &registers)?;
+                self.look_at_directory(tid);
+                self.answer(tid, &registers, result)
+            }
+            _ if self.writes_memory(tid, &registers) => {
+                let result = self.make(tid, &registers)?;
+                self.code_replaced(tid, 0..u64::MAX)?;
+                self.answer(tid, &registers, result)
+            }
             libc::SYS_rt_sigprocmask => self.change_mask(tid, registers),
             libc::SYS_rt_sigaction => self.change_action(tid, registers),
+            libc::SYS_rt_sigpending => self.pending_signals(tid, registers),
+            libc::SYS_rt_sigtimedwait => {
+                self.unwatch_results(tid, &[(registers.rsi, 128)])?;
+                self.wait_for_signal(tid, registers)
+            }
+            libc::SYS_wait4 => {
+                self.unwatch_results(tid, &[(registers.rsi, 4), (registers.r10, 144)])?;
+                self.release_into(tid, registers)
+            }
+            libc::SYS_waitid => {
+                self.unwatch_results(tid, &[(registers.rdx, 128), (registers.r8, 144)])?;
+                self.release_into(tid, registers)
+            }
             libc::SYS_rt_sigreturn => self.return_from_handler(tid, registers),
             libc::SYS_mmap
             | libc::SYS_munmap
             | libc::SYS_mprotect
             | libc::SYS_pkey_mprotect
             | libc::SYS_mremap
+            | libc::SYS_madvise
             | libc::SYS_shmat
             | libc::SYS_shmdt
             | libc::SYS_remap_file_pages => self.change_memory(tid, registers),
@@ -104,6 +128,13 @@ impl Supervisor {
         if result == EFAULT && self.unwatch_all(tid)? {
             return self.release_into(tid, Registers { rax: call.number.into(), ..call.registers });
         }
+        let opens = matches!(
+            i64::from(call.number),
+            libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 | libc::SYS_creat
+        );
+        if opens && (result as i64) >= 0 {
+            self.opened(tid, result)?;
+        }
         self.finish(tid, call.returned(result))
     }
 
@@ -159,15 +190,57 @@ impl Supervisor {
     }
 
     fn change_action(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let Registers { rdi: signal, rsi: new, rdx: old, .. } = registers;
+        let mut bytes = [0; Action::BYTES];
+        let read = new != 0 && self.space_of(tid).memory.read_exact(new, &mut bytes).is_ok();
         let result = self.make(tid, &registers)?;
-        if result == 0 && registers.rsi != 0 {
-            let memory = &self.space_of(tid).memory;
-            let handler = memory.read_u64(registers.rsi).map_err(|_| Halt::Gone)?;
-            let flags = memory.read_u64(registers.rsi + 8).map_err(|_| Halt::Gone)?;
-            let actions = self.task(tid).actions.clone();
-            actions.borrow_mut().set(registers.rdi as i32, Action { handler, flags });
+        if result != 0 {
+            return self.answer(tid, &registers, result);
+        }
+        let signal = signal as i32;
+        let actions = self.task(tid).actions.clone();
+        // A fault of the engine's own makes the kernel forget that these are ignored.
+        if old != 0 && bit(signal) & NEVER_BLOCKED != 0 {
+            let before = actions.borrow().get(signal).to_bytes();
+            if self.space_of(tid).memory.write(old, &before).is_err() {
+                return self.answer(tid, &registers, EFAULT);
+            }
+        }
+        if read {
+            actions.borrow_mut().set(signal, Action::from_bytes(&bytes));
         }
         self.answer(tid, &registers, result)
+    }
+
+    /// rt_sigpending: signals that the engine holds back are pending too.
+    fn pending_signals(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let result = self.make(tid, &registers)?;
+        let held = self.task(tid).pending.iter().fold(0, |set, info| set | bit(info.si_signo));
+        let blocked = ptrace::signal_mask(tid)? | self.task(tid).hidden_mask;
+        if result == 0 && held & blocked != 0 {
+            let memory = &self.space_of(tid).memory;
+            let set = memory.read_u64(registers.rdi).map_err(|_| Halt::Gone)?;
+            memory.write_u64(registers.rdi, set | held & blocked).map_err(|_| Halt::Gone)?;
+        }
+        self.answer(tid, &registers, result)
+    }
+
+    /// rt_sigtimedwait: one of those that the engine holds back may be the answer.
+    fn wait_for_signal(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let wanted = self.space_of(tid).memory.read_u64(registers.rdi).unwrap_or(0);
+        let pending = &mut self.task(tid).pending;
+        let index = pending.iter().position(|info| wanted & bit(info.si_signo) != 0);
+        let Some(info) = index.and_then(|index| pending.remove(index)) else {
+            return self.release_into(tid, registers);
+        };
+        let size = std::mem::size_of_val(&info);
+        // SAFETY: a siginfo_t is plain data, wholly filled in by the kernel.
+        let bytes = unsafe { std::slice::from_raw_parts((&raw const info).cast::<u8>(), size) };
+        let to = registers.rsi;
+        if to != 0 && self.space_of(tid).memory.write(to, bytes).is_err() {
+            return self.answer(tid, &registers, EFAULT);
+        }
+        self.answer(tid, &registers, info.si_signo as u64)
     }
 
     /// rt_sigreturn: the kernel takes all registers from the frame.
@@ -210,9 +283,9 @@ impl Supervisor {
         if wanted.iter().all(|&byte| byte == 0) {
             return self.answer(tid, &registers, EINVAL);
         }
-        // All threads stay on the engine's processor; the wish is remembered.
         let target = if registers.rdi == 0 { tid } else { registers.rdi as Tid };
         if let Some(task) = self.tasks.get_mut(&target) {
+            crate::processor::place(target, &wanted);
             task.affinity = Some(wanted);
             return self.answer(tid, &registers, 0);
         }

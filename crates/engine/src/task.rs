@@ -22,6 +22,8 @@ pub struct Task {
     pub hidden_mask: u64,
     /// The GS base the application believes it has, while the thread does not run.
     pub app_gs: u64,
+    /// The application had set the trap flag when last seen.
+    pub steps_itself: bool,
     /// The processors the application asked for.
     pub affinity: Option<Vec<u8>>,
 }

@@ -11,8 +11,9 @@ pub struct Slot(pub i32);
 
 pub const SAVED_RCX: Slot = Slot(0x00);
 pub const SAVED_RDX: Slot = Slot(0x08);
-/// A register borrowed to reach memory through the application's own GS base.
+/// Registers borrowed to reach memory through the application's own GS base.
 pub const SAVED_SCRATCH: Slot = Slot(0x10);
+pub const SAVED_SCRATCH_2: Slot = Slot(0x50);
 /// The two registers borrowed for a whole unit while tracing.
 pub const SAVED_TRACE: [Slot; 2] = [Slot(0x18), Slot(0x20)];
 /// The GS base the application believes it has.
@@ -26,6 +27,8 @@ pub const CALLS_IN_PROCESS: Slot = Slot(0x38);
 pub const TRACE_NEXT: Slot = Slot(0x40);
 /// The number of the last call made without the supervisor.
 pub const LAST_CALL: Slot = Slot(0x48);
+/// Non-zero if a path may lead to `/proc` in other ways than by its beginning.
+pub const OPENS_WATCHED: Slot = Slot(0x58);
 /// Instructions executed: the sum of these slots. Each unit adds to one of them, so
 /// that neighbouring units do not wait for each other's sum.
 const COUNTS: i32 = 0x200;
@@ -63,4 +66,8 @@ pub enum CallClass {
     Direct = 1,
     /// Like `Direct`, but it may wait: only when no other thread could run.
     MayBlock = 2,
+    /// Like `MayBlock`, but the path in rdi must not be in `/proc`.
+    OpensRdi = 3,
+    /// The same with the path in rsi.
+    OpensRsi = 4,
 }

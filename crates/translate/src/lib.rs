@@ -13,9 +13,10 @@ mod scan;
 pub mod trace;
 mod translate;
 mod unit;
+mod verify;
 
 pub use emit::Patch;
-pub use scan::Fetch;
+pub use scan::{Fetch, is_cut_off};
 pub use translate::{Request, TranslateError, translate};
 pub use unit::{Borrowed, Exit, ExitKind, InsnSpan, Place, SpanDetail, Unit};
 

@@ -1,7 +1,7 @@
 //! Reads application code up to where a unit ends.
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register, RflagsBits,
+    Code, Decoder, DecoderError, DecoderOptions, Instruction, Mnemonic, OpKind, Register, RflagsBits,
 };
 
 /// How control goes on after an instruction.
@@ -59,6 +59,13 @@ impl Scanned {
 pub struct Limits {
     pub instructions: usize,
     pub branches: usize,
+}
+
+/// Whether there are too few bytes to tell what instruction they begin.
+pub fn is_cut_off(pc: u64, bytes: &[u8]) -> bool {
+    let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
+    let invalid = decoder.decode().is_invalid();
+    invalid && bytes.len() < LONGEST && decoder.last_error() == DecoderError::NoMoreBytes
 }
 
 /// Up to `buffer.len()` bytes of code from an address on.

@@ -104,16 +104,17 @@ impl Tracer {
         Tracer { id: request.trace_id, registers, values }
     }
 
-    pub fn borrowed(&self) -> Option<Borrowed> {
-        let Registers { next, sum } = self.registers?;
-        // The first instruction of a unit saves the first register.
-        let mut registers = vec![(next, SAVED_TRACE[0])];
-        registers.extend(sum.map(|sum| (sum, SAVED_TRACE[1])));
-        Some(Borrowed { from: 0, registers })
-    }
-
     pub fn borrows(&self) -> bool {
         self.registers.is_some()
+    }
+
+    /// The borrowed registers of a unit that [`Tracer::open`] opens at this offset.
+    pub fn borrowed(&self, from: u32) -> Option<Borrowed> {
+        let Registers { next, sum } = self.registers?;
+        // The first instruction there saves the first register.
+        let mut registers = vec![(next, SAVED_TRACE[0])];
+        registers.extend(sum.map(|sum| (sum, SAVED_TRACE[1])));
+        Some(Borrowed { from, registers })
     }
 
     pub fn slots_before(&self) -> Vec<u16> {

@@ -2,16 +2,21 @@
 
 use crate::Tool;
 use crate::context::{
-    APP_GS, CALL_CLASSES, CALLS_IN_PROCESS, CallClass, LAST_CALL, OTHERS_READY, SAVED_RCX,
-    SAVED_RDX, TARGETS, count_slot,
+    APP_GS, CALL_CLASSES, CALLS_IN_PROCESS, CallClass, LAST_CALL, OPENS_WATCHED, OTHERS_READY,
+    SAVED_RCX, SAVED_RDX, TARGETS, count_slot,
 };
 use crate::emit::{Emitter, Patch, reg};
 use crate::count::{self, Addition};
 use crate::gs;
 use crate::scan::{Fetch, Flow, Followed, Limits, Scanned, call_number, scan};
 use crate::trace::Tracer;
+use crate::verify;
 use crate::unit::{Exit, ExitKind, InsnSpan, SpanDetail, Unit};
 use iced_x86::{Mnemonic, Register};
+
+/// Prefixes that may stand before REX and opcode.
+const LEGACY_PREFIXES: [u8; 11] =
+    [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3];
 
 const UNIT_INSTRUCTIONS: usize = 64;
 const UNIT_BRANCHES: usize = 4;
@@ -29,6 +34,10 @@ pub struct Request {
     pub call_class: fn(u32) -> CallClass,
     /// The trace id of the unit's first exit; the others follow.
     pub trace_id: u32,
+    /// Compare the application's code with what was translated whenever it is entered.
+    pub verify: bool,
+    /// Whether programs may change their GS base by an instruction.
+    pub gs_base_writable: bool,
     /// Whether the CPU has transactions.
     pub transactions: bool,
 }
@@ -55,6 +64,9 @@ pub fn translate(request: &Request, fetch: &mut Fetch) -> Result<Unit, Translate
         return Err(TranslateError::NoInstruction(request.pc));
     }
     cut_at_calls(&mut scanned, request);
+    if request.verify {
+        cut_for_verification(&mut scanned);
+    }
     Translator::new(request, scanned).run()
 }
 
@@ -74,6 +86,15 @@ fn cut_at_calls(scanned: &mut Vec<Scanned>, request: &Request) {
     });
     if let Some(keep) = keep {
         scanned.truncate(keep);
+    }
+}
+
+/// A unit that is compared when entered is in one piece, and ends with a call, which
+/// may change the code behind it.
+fn cut_for_verification(scanned: &mut Vec<Scanned>) {
+    let ends = |insn: &Scanned| insn.flow == Flow::Syscall || insn.followed.is_some();
+    if let Some(last) = scanned.iter().position(ends) {
+        scanned.truncate(last + 1);
     }
 }
 
@@ -128,6 +149,10 @@ impl<'a> Translator<'a> {
     }
 
     fn run(mut self) -> Result<Unit, TranslateError> {
+        if self.request.verify {
+            self.verify();
+        }
+        let opened = self.e.offset();
         if let Some(tracer) = &self.tracer {
             tracer.open(&mut self.e);
         }
@@ -156,7 +181,7 @@ impl<'a> Translator<'a> {
         }
         let literals = self.e.finish();
         let (borrowed, slots) = match &self.tracer {
-            Some(tracer) => (tracer.borrowed(), tracer.slots_before()),
+            Some(tracer) => (tracer.borrowed(opened), tracer.slots_before()),
             None => (None, Vec::new()),
         };
         Ok(Unit {
@@ -172,6 +197,14 @@ impl<'a> Translator<'a> {
             literals,
             displacements: self.displacements,
         })
+    }
+
+    /// Makes the unit compare its application code before anything else.
+    fn verify(&mut self) {
+        let bytes: Vec<u8> = self.scanned.iter().flat_map(Scanned::bytes).copied().collect();
+        for site in verify::check(&mut self.e, self.request.pc, &bytes) {
+            self.pads.push(Pad { site, to: PadTo::Exit(ExitKind::Stale), executed: 0 });
+        }
     }
 
     /// Adds to the count before instruction `index`, if it was planned there.
@@ -261,7 +294,8 @@ impl<'a> Translator<'a> {
     fn expected_return(&mut self, extra: u16, expected: u64, executed: u32) {
         self.e.store(SAVED_RCX, reg::RCX);
         let from = self.e.offset();
-        self.set_detail(SpanDetail::Borrowed { from, register: reg::RCX, slot: SAVED_RCX });
+        let loans = [Some((reg::RCX, SAVED_RCX)), None, None];
+        self.set_detail(SpanDetail::Borrowed { from, loans });
         self.e.bytes(&[0x59]); // pop rcx
         if extra != 0 {
             self.e.lea(reg::RSP, reg::RSP, extra.into());
@@ -330,24 +364,62 @@ impl<'a> Translator<'a> {
             Mnemonic::Rdgsbase => gs::read_base(&mut self.e, insn, APP_GS),
             Mnemonic::Wrgsbase => gs::write_base(&mut self.e, insn, APP_GS),
             _ if insn.segment_prefix() == Register::GS && gs::touches_memory(insn) => {
-                let detail = gs::through_scratch(&mut self.e, insn)
-                    .ok_or(TranslateError::UnknownGsUse(insn.ip()))?;
-                self.set_detail(detail);
+                match gs::through_scratch(&mut self.e, insn) {
+                    Some(detail) => self.set_detail(detail),
+                    None => self.with_application_gs(scanned, |translator| {
+                        translator.e.bytes(scanned.bytes());
+                        Ok(())
+                    })?,
+                }
             }
-            _ => self.e.bytes(scanned.bytes()),
+            _ => {
+                if insn.is_string_instruction() && (insn.has_rep_prefix() || insn.has_repne_prefix()) {
+                    self.set_detail(SpanDetail::Repeats { at: self.e.offset() });
+                }
+                self.e.bytes(scanned.bytes());
+            }
         }
+        Ok(())
+    }
+
+    /// Emits an instruction while the application's GS base is the real one.
+    fn with_application_gs(
+        &mut self,
+        scanned: &Scanned,
+        emit: impl FnOnce(&mut Self) -> Result<(), TranslateError>,
+    ) -> Result<(), TranslateError> {
+        if !self.request.gs_base_writable {
+            return Err(TranslateError::UnknownGsUse(scanned.insn.ip()));
+        }
+        let switch = gs::Switch::new(&scanned.insn, &[]);
+        let from = switch.to_application(&mut self.e);
+        let [own, application] = switch.loans().map(Some);
+        self.set_detail(SpanDetail::Borrowed { from, loans: [own, application, None] });
+        emit(self)?;
+        switch.to_own(&mut self.e);
         Ok(())
     }
 
     fn copy_rip_relative(&mut self, scanned: &Scanned, at: usize) -> Result<(), TranslateError> {
         let insn = &scanned.insn;
-        if insn.segment_prefix() == Register::GS {
-            return Err(TranslateError::UnknownGsUse(insn.ip()));
+        if insn.segment_prefix() == Register::GS && gs::touches_memory(insn) {
+            return self.with_application_gs(scanned, |translator| {
+                translator.copy_displaced(scanned, at)
+            });
         }
+        self.copy_displaced(scanned, at)
+    }
+
+    fn copy_displaced(&mut self, scanned: &Scanned, at: usize) -> Result<(), TranslateError> {
+        let insn = &scanned.insn;
         // Relative to EIP: the target has been computed with 32 bits; the prefix goes.
-        let skip = usize::from(scanned.bytes()[0] == 0x67);
-        let bytes = &scanned.bytes()[skip..];
-        let at = at - skip;
+        let mut bytes = scanned.bytes().to_vec();
+        let mut at = at;
+        let prefixes = bytes.iter().take_while(|&byte| LEGACY_PREFIXES.contains(byte)).count();
+        if let Some(addr32) = bytes[..prefixes].iter().position(|&byte| byte == 0x67) {
+            bytes.remove(addr32);
+            at -= 1;
+        }
         let end = self.e.here() + bytes.len() as u64;
         let target = insn.memory_displacement64();
         let displacement = i32::try_from(target.wrapping_sub(end) as i64)
@@ -364,13 +436,27 @@ impl<'a> Translator<'a> {
     fn indirect(&mut self, scanned: &Scanned) -> Result<(), TranslateError> {
         self.e.store(SAVED_RCX, reg::RCX);
         let from = self.e.offset();
-        self.set_detail(SpanDetail::Borrowed { from, register: reg::RCX, slot: SAVED_RCX });
+        let saved_rcx = Some((reg::RCX, SAVED_RCX));
+        self.set_detail(SpanDetail::Borrowed { from, loans: [saved_rcx, None, None] });
         match scanned.flow {
             Flow::Return(extra) => {
                 self.e.bytes(&[0x59]); // pop rcx
                 if extra != 0 {
                     self.e.lea(reg::RSP, reg::RSP, extra.into());
                 }
+            }
+            _ if scanned.insn.segment_prefix() == Register::GS
+                && gs::touches_memory(&scanned.insn) =>
+            {
+                if !self.request.gs_base_writable {
+                    return Err(TranslateError::UnknownGsUse(scanned.insn.ip()));
+                }
+                let switch = gs::Switch::new(&scanned.insn, &[Register::RCX]);
+                let from = switch.to_application(&mut self.e);
+                let [own, application] = switch.loans().map(Some);
+                self.set_detail(SpanDetail::Borrowed { from, loans: [saved_rcx, own, application] });
+                self.target_to_rcx(scanned)?;
+                switch.to_own(&mut self.e);
             }
             _ => self.target_to_rcx(scanned)?,
         }
@@ -392,7 +478,7 @@ impl<'a> Translator<'a> {
         let mut converted = Vec::with_capacity(16);
         match insn.segment_prefix() {
             Register::FS => converted.push(0x64),
-            Register::GS => return Err(TranslateError::UnknownGsUse(insn.ip())),
+            Register::GS => converted.push(0x65),
             _ => {}
         }
         let rip_relative = scanned.rip_displacement.is_some();
@@ -434,12 +520,9 @@ impl<'a> Translator<'a> {
                 return true;
             }
             Some(CallClass::Direct) => {}
-            Some(CallClass::MayBlock) => {
-                self.e.load(reg::RCX, OTHERS_READY);
-                let alone = self.e.jrcxz();
-                self.pad(supervised, executed);
-                self.e.land(alone);
-            }
+            Some(CallClass::MayBlock) => self.unless_others_ready(supervised, executed),
+            Some(CallClass::OpensRdi) => self.open_call(&[0x8b, 0x0f], supervised, executed),
+            Some(CallClass::OpensRsi) => self.open_call(&[0x8b, 0x0e], supervised, executed),
             None => self.call_by_class(supervised, executed),
         }
         self.e.add_through_rcx(CALLS_IN_PROCESS, 1);
@@ -455,6 +538,30 @@ impl<'a> Translator<'a> {
         self.e.land(fine);
         self.e.load_literal(reg::RCX, next);
         false
+    }
+
+    fn unless_others_ready(&mut self, supervised: ExitKind, executed: u32) {
+        self.e.load(reg::RCX, OTHERS_READY);
+        let alone = self.e.jrcxz();
+        self.pad(supervised, executed);
+        self.e.land(alone);
+    }
+
+    /// Leaves to the supervisor what opens a file in `/proc`. The load of the path's
+    /// first bytes may fault; that is then the supervisor's call too.
+    fn open_call(&mut self, load_ecx: &[u8], supervised: ExitKind, executed: u32) {
+        const PROC: i32 = i32::from_le_bytes(*b"/pro");
+        let e = &mut self.e;
+        e.bytes(load_ecx);
+        e.bytes(&[0x8d, 0x89]); // lea ecx, [rcx - PROC]
+        e.imm32(PROC.wrapping_neg());
+        let in_proc = e.jrcxz();
+        e.load(reg::RCX, OPENS_WATCHED);
+        let elsewhere = e.jrcxz();
+        e.land(in_proc);
+        self.pad(supervised, executed);
+        self.e.land(elsewhere);
+        self.unless_others_ready(supervised, executed);
     }
 
     /// The number is known at run time only: look its class up.
@@ -558,11 +665,16 @@ impl<'a> Translator<'a> {
                 }
                 PadTo::Exit(kind) => kind,
             };
-            if matches!(kind, ExitKind::Direct(_)) {
+            if kind != ExitKind::Stale {
                 self.correct(pad.executed);
+            }
+            if matches!(kind, ExitKind::Direct(_)) {
                 if let Some(tracer) = &self.tracer {
                     tracer.commit(pad.executed, &mut self.e);
                 }
+            }
+            if kind == ExitKind::Stale {
+                verify::give_back(&mut self.e);
             }
             let direct = self.e.offset() == start && matches!(kind, ExitKind::Direct(_));
             self.stub(direct.then_some(pad.site), kind, pad.executed);

@@ -30,6 +30,8 @@ pub enum ExitKind {
     SyscallFault { next: u64 },
     /// The application's own `int3`.
     Breakpoint { next: u64 },
+    /// The application's code is no longer what was translated.
+    Stale,
     /// An instruction that the engine does not translate.
     Unsupported { pc: u64 },
 }
@@ -55,11 +57,17 @@ pub struct InsnSpan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanDetail {
     Plain,
-    /// From this offset on, the register's value is in the slot.
-    Borrowed { from: u32, register: u8, slot: Slot },
+    /// From this offset on, the registers' values are in their slots.
+    Borrowed { from: u32, loans: Loans },
     /// The offset behind the `syscall` made in the cache.
     Syscall { behind: u32 },
+    /// A repeated string instruction at this offset. It is interrupted there, with the
+    /// application's state complete.
+    Repeats { at: u32 },
 }
+
+/// Registers borrowed within an instruction, and where their values wait.
+pub type Loans = [Option<(u8, Slot)>; 3];
 
 /// What a cache address within a unit means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +76,7 @@ pub enum Place {
     /// registers that the unit borrows as a whole.
     Before(usize),
     /// Within this instruction's code; a fault here is the instruction's fault.
-    Within(usize, Option<(u8, Slot)>),
+    Within(usize, Loans),
     /// Behind this instruction's in-process system call.
     BehindSyscall(usize),
     /// On the way out.
@@ -133,10 +141,9 @@ impl Unit {
             // Up to the call only rcx and r11 differ, and the call overwrites both.
             SpanDetail::Syscall { behind } if offset < behind => Place::Before(index),
             SpanDetail::Syscall { .. } => Place::BehindSyscall(index),
-            SpanDetail::Borrowed { from, register, slot } if offset >= from => {
-                Place::Within(index, Some((register, slot)))
-            }
-            _ => Place::Within(index, None),
+            SpanDetail::Repeats { at } if offset == at => Place::Before(index),
+            SpanDetail::Borrowed { from, loans } if offset >= from => Place::Within(index, loans),
+            _ => Place::Within(index, [None; 3]),
         }
     }
 

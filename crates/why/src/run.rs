@@ -131,6 +131,7 @@ fn statistics(args: &Args, report: &Report) -> String {
         ("processes", grouped(report.processes)),
         ("threads", grouped(report.threads)),
         ("blocks translated", grouped(report.units)),
+        ("blocks of earlier runs", grouped(report.reused)),
         ("code cache, bytes", grouped(report.cache_bytes)),
         ("time in translation, ms", format!("{:.1}", report.translation_ns as f64 / 1e6)),
         ("system calls in the process", grouped(report.calls_in_process)),
@@ -173,6 +174,7 @@ struct JsonAnswer {
     instructions: Option<u64>,
     trace_instructions: Option<u64>,
     blocks_translated: u64,
+    blocks_reused: u64,
     cache_bytes: u64,
     syscalls: JsonCalls,
     stops: u64,
@@ -209,6 +211,7 @@ fn json(args: &Args, report: &Report) -> Json {
             instructions: counts.then_some(report.instructions),
             trace_instructions: (args.tool == Tool::Trace).then_some(report.trace_instructions),
             blocks_translated: report.units,
+            blocks_reused: report.reused,
             cache_bytes: report.cache_bytes,
             syscalls: JsonCalls {
                 in_process: report.calls_in_process,

@@ -20,6 +20,7 @@ pub struct Answer {
     pub instructions: Option<u64>,
     pub trace_instructions: Option<u64>,
     pub blocks_translated: u64,
+    pub blocks_reused: u64,
     pub cache_bytes: u64,
     pub syscalls: Syscalls,
     pub stops: u64,
@@ -79,7 +80,7 @@ impl Report {
                 answer.executable_outside_cache
             ));
         }
-        if answer.blocks_translated == 0 || answer.cache_bytes == 0 {
+        if answer.blocks_translated + answer.blocks_reused == 0 || answer.cache_bytes == 0 {
             return Err("the report says that nothing was translated".into());
         }
         match (tool, answer.instructions, answer.trace_instructions) {
