@@ -31,8 +31,10 @@ pub struct Options {
     pub allowed: Vec<u8>,
     /// Called when the first process ends, and how many others are still there.
     pub on_end: Box<dyn FnMut(&Report)>,
-    /// Called when the first process is stopped as a whole.
-    pub on_stop: Box<dyn FnMut()>,
+    /// Called when the first process is stopped as a whole, with the signal.
+    pub on_stop: Box<dyn FnMut(i32)>,
+    /// Called when it goes on.
+    pub on_continue: Box<dyn FnMut()>,
 }
 
 pub struct Supervisor {
@@ -45,6 +47,7 @@ pub struct Supervisor {
     /// Stops seen while waiting for another one.
     pub(crate) deferred: VecDeque<(Tid, Stop)>,
     pub(crate) first: Tid,
+    first_is_stopped: bool,
     pub(crate) report: Report,
     timer_running: bool,
     pub(crate) shapes: crate::tracing::Shapes,
@@ -60,6 +63,7 @@ impl Supervisor {
             early: FxHashMap::default(),
             deferred: VecDeque::new(),
             first,
+            first_is_stopped: false,
             report: Report::default(),
             timer_running: false,
             shapes: crate::tracing::Shapes::default(),
@@ -131,7 +135,10 @@ impl Supervisor {
             self.early.insert(tid, stop);
             return Ok(());
         };
-        match (&task.state, stop) {
+        if task.pid == self.first {
+            self.tell_if_stopped(stop);
+        }
+        match (&self.tasks[&tid].state, stop) {
             (State::New(_), _) => self.begin(tid),
             (State::Running, Stop::Signal(libc::SIGTRAP)) => self.trapped(tid),
             (State::Running, Stop::Signal(_)) => self.signalled(tid),
@@ -144,17 +151,27 @@ impl Supervisor {
                 self.task(tid).state = State::Ready(registers);
                 self.becomes_ready(tid)
             }
-            (_, Stop::GroupStop(_)) => {
-                if self.tasks[&tid].pid == self.first {
-                    (self.options.on_stop)();
-                }
-                ptrace::listen(tid)?;
-                Ok(())
-            }
+            (_, Stop::GroupStop(_)) => Ok(ptrace::listen(tid)?),
             (_, Stop::Signal(signal)) => Ok(ptrace::resume(tid, signal)?),
             (State::InCall(_), Stop::Interrupted) => self.disturbed_in_call(tid),
             (_, Stop::Interrupted | Stop::Syscall) => Ok(ptrace::resume(tid, 0)?),
             (_, stop) => panic!("thread {tid} reported {stop:?} out of turn"),
+        }
+    }
+
+    /// Of the first process: whether it is stopped as a whole, which each of its threads
+    /// reports and `why` is told once.
+    fn tell_if_stopped(&mut self, stop: Stop) {
+        match stop {
+            Stop::GroupStop(signal) if !self.first_is_stopped => {
+                self.first_is_stopped = true;
+                (self.options.on_stop)(signal);
+            }
+            Stop::Interrupted if self.first_is_stopped => {
+                self.first_is_stopped = false;
+                (self.options.on_continue)();
+            }
+            _ => {}
         }
     }
 
