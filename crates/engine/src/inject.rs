@@ -2,6 +2,7 @@
 
 use crate::arena::Arena;
 use crate::error::{EngineError, Halt};
+use crate::lend::Lender;
 use crate::memory::{Address, PAGE};
 use crate::ptrace::{self, Registers, Stop};
 use crate::shared::SharedMemory;
@@ -116,21 +117,36 @@ impl Supervisor {
         protection: i32,
         fixed: i32,
     ) -> Outcome<()> {
-        let space = self.space_of(tid);
-        let path = space.context + SCRATCH;
-        let mut text = memory.path().into_bytes();
-        text.push(0);
-        if space.memory.write(path, &text).is_err() {
-            return Err(Halt::Gone);
-        }
-        let flags = (libc::O_RDWR | libc::O_CLOEXEC) as u64;
-        let open = [libc::AT_FDCWD as u64, path, flags, 0, 0, 0];
-        let file = self.must(tid, "opening the engine's memory", libc::SYS_openat, open)?;
+        let file = self.open_shared(tid, memory)?;
         let flags = (libc::MAP_SHARED | fixed) as u64;
         let map = [at, size, protection as u64, flags, file, offset];
         let mapped = self.must(tid, "mapping the engine's memory", libc::SYS_mmap, map);
         self.must(tid, "closing a descriptor", libc::SYS_close, [file, 0, 0, 0, 0, 0])?;
         mapped.map(drop)
+    }
+
+    /// Opens the engine's memory in the target; the descriptor there.
+    fn open_shared(&mut self, tid: Tid, memory: &SharedMemory) -> Outcome<u64> {
+        const DENIED: i64 = -(libc::EACCES as i64);
+        let mut result = self.open(tid, memory.path())?;
+        if result == DENIED
+            && let Some(lender) = Lender::new(tid)
+        {
+            result = self.open(tid, lender.path(memory))?;
+        }
+        expect_success("opening the engine's memory", result)
+    }
+
+    fn open(&mut self, tid: Tid, path: String) -> Outcome<i64> {
+        let space = self.space_of(tid);
+        let at = space.context + SCRATCH;
+        let mut text = path.into_bytes();
+        text.push(0);
+        if space.memory.write(at, &text).is_err() {
+            return Err(Halt::Gone);
+        }
+        let flags = (libc::O_RDWR | libc::O_CLOEXEC) as u64;
+        self.call(tid, libc::SYS_openat, [libc::AT_FDCWD as u64, at, flags, 0, 0, 0])
     }
 
     /// Sees to it that units for `pc` have an arena.

@@ -16,6 +16,7 @@ mod images;
 mod inherited;
 mod inject;
 pub mod launch;
+mod lend;
 mod maps;
 mod memory;
 mod memory_calls;

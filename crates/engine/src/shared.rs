@@ -45,7 +45,12 @@ impl SharedMemory {
 
     /// Where another process can open it.
     pub fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+        self.path_in(std::process::id() as i32)
+    }
+
+    /// The same, where a child of this process has it.
+    pub fn path_in(&self, pid: i32) -> String {
+        format!("/proc/{pid}/fd/{}", self.file.as_raw_fd())
     }
 
     pub fn size(&self) -> usize {
