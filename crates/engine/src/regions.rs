@@ -138,8 +138,9 @@ impl Regions {
         self.watched.keys().copied().collect()
     }
 
-    pub fn forget_bytes(&mut self, page: Address) {
-        self.pages.remove(&page);
+    /// Whether what was read from a page stays true until the engine is told.
+    fn can_keep(&self, page: Address) -> bool {
+        !self.is_changeable(page) || self.watched.contains_key(&page)
     }
 }
 
@@ -155,6 +156,24 @@ impl<'a> Reader<'a> {
     pub fn new(regions: &'a mut Regions, memory: &'a Memory) -> Reader<'a> {
         Reader { regions, memory, constant_only: false }
     }
+
+    /// Reads within one page; false if there is nothing.
+    fn read(&mut self, at: Address, buffer: &mut [u8]) -> bool {
+        let page = page_of(at);
+        if !self.regions.can_keep(page) {
+            return self.memory.read_exact(at, buffer).is_ok();
+        }
+        if !self.regions.pages.contains_key(&page) {
+            let mut bytes = Box::new([0; PAGE as usize]);
+            if self.memory.read_exact(page, &mut bytes[..]).is_err() {
+                return false;
+            }
+            self.regions.pages.insert(page, bytes);
+        }
+        let from = (at - page) as usize;
+        buffer.copy_from_slice(&self.regions.pages[&page][from..from + buffer.len()]);
+        true
+    }
 }
 
 impl CodeSource for Reader<'_> {
@@ -167,18 +186,10 @@ impl CodeSource for Reader<'_> {
                 break;
             }
             let end = region.end.min(page_of(at) + PAGE);
-            let page = page_of(at);
-            if !self.regions.pages.contains_key(&page) {
-                let mut bytes = Box::new([0; PAGE as usize]);
-                if self.memory.read_exact(page, &mut bytes[..]).is_err() {
-                    break;
-                }
-                self.regions.pages.insert(page, bytes);
-            }
-            let bytes = &self.regions.pages[&page];
-            let from = (at - page) as usize;
             let length = ((end - at) as usize).min(buffer.len() - got);
-            buffer[got..got + length].copy_from_slice(&bytes[from..from + length]);
+            if !self.read(at, &mut buffer[got..got + length]) {
+                break;
+            }
             got += length;
         }
         got
