@@ -175,7 +175,7 @@ fn try_supervise(
 ) -> Result<()> {
     let affinity = processor::affinity();
     // A target on another processor only costs time.
-    let _ = processor::pin_here();
+    let processor = processor::pin_here().ok();
     let tid = start(command, path, mask)?;
     inherited::release_descriptors(libc::STDERR_FILENO + 1);
     relay::start_witness(front.relay, tid)?;
@@ -187,6 +187,7 @@ fn try_supervise(
         tool: command.tool,
         allowed: affinity.clone(),
         affinity,
+        processor,
         on_stop: Box::new(move |signal| {
             // Pending before it is told of, so that a continuation cannot get between.
             let _ = kill(why, Signal::try_from(signal).ok());

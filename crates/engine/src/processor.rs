@@ -22,29 +22,33 @@ pub fn pin_here() -> io::Result<usize> {
     // SAFETY: takes no argument.
     let here = unsafe { libc::sched_getcpu() };
     let here = usize::try_from(here).map_err(|_| io::Error::last_os_error())?;
-    pin(&[here])?;
+    pin(&only(here))?;
     Ok(here)
 }
 
-/// Keeps the calling thread off one processor, if there is another one.
-pub fn avoid(processor: usize, allowed: &[u8]) {
-    let others: Vec<usize> = (0..allowed.len() * 8)
-        .filter(|&cpu| cpu != processor && allowed[cpu / 8] & 1 << (cpu % 8) != 0)
-        .collect();
-    if !others.is_empty() {
-        // The trace is only read more slowly if this fails.
-        let _ = pin(&others);
-    }
+/// The mask of one processor.
+fn only(processor: usize) -> [u8; MASK_BYTES] {
+    let mut mask = [0; MASK_BYTES];
+    mask[processor / 8] = 1 << (processor % 8);
+    mask
 }
 
-fn pin(processors: &[usize]) -> io::Result<()> {
-    let mut mask = [0u8; MASK_BYTES];
-    for &cpu in processors {
-        mask[cpu / 8] |= 1 << (cpu % 8);
-    }
+/// Keeps a thread of the target where it wants to be: with the engine if it may be
+/// there, elsewhere if it must.
+pub fn place(tid: i32, wanted: &[u8], engine: usize) {
+    let with_engine = wanted.get(engine / 8).is_some_and(|byte| byte & 1 << (engine % 8) != 0);
+    // A failure means that the thread has just ended.
+    let _ = if with_engine { pin_thread(tid, &only(engine)) } else { pin_thread(tid, wanted) };
+}
+
+fn pin(mask: &[u8]) -> io::Result<()> {
+    pin_thread(0, mask)
+}
+
+fn pin_thread(tid: i32, mask: &[u8]) -> io::Result<()> {
     // SAFETY: the buffer has the given length.
     let result = unsafe {
-        libc::syscall(libc::SYS_sched_setaffinity, 0, mask.len(), mask.as_ptr())
+        libc::syscall(libc::SYS_sched_setaffinity, tid, mask.len(), mask.as_ptr())
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -29,6 +29,8 @@ pub struct Options {
     pub affinity: Vec<u8>,
     /// The processors it may ask for.
     pub allowed: Vec<u8>,
+    /// The one where the engine and the target really run, if they could be kept there.
+    pub processor: Option<usize>,
     /// Called when the first process ends, and how many others are still there.
     pub on_end: Box<dyn FnMut(&Report)>,
     /// Called when the first process is stopped as a whole, with the signal.

@@ -210,9 +210,13 @@ impl Supervisor {
         if wanted.iter().all(|&byte| byte == 0) {
             return self.answer(tid, &registers, EINVAL);
         }
-        // All threads stay on the engine's processor; the wish is remembered.
         let target = if registers.rdi == 0 { tid } else { registers.rdi as Tid };
+        let processor = self.options.processor;
         if let Some(task) = self.tasks.get_mut(&target) {
+            // It asked to know where it runs: that must be one of these.
+            if let Some(processor) = processor {
+                crate::processor::place(target, &wanted, processor);
+            }
             task.affinity = Some(wanted);
             return self.answer(tid, &registers, 0);
         }

@@ -8,8 +8,10 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// The status that says: it is `why` that failed, not the program.
+/// For commands that run a program: it is `why` that failed, not the program.
 const FAILED: u8 = 125;
+/// For all others.
+const MISUSED: u8 = 2;
 
 /// Says why a native Linux program fails.
 #[derive(Parser)]
@@ -39,7 +41,8 @@ fn misused(error: &clap::Error) -> ExitCode {
         error.exit();
     }
     eprintln!("why: {}", one_line(error));
-    ExitCode::from(FAILED)
+    let runs = std::env::args_os().nth(1).is_some_and(|command| command == "run");
+    ExitCode::from(if runs { FAILED } else { MISUSED })
 }
 
 /// What is wrong, without clap's tips and usage, and where to read on.
