@@ -123,7 +123,13 @@ impl Supervisor {
 
     pub(crate) fn map_trace(&mut self, tid: Tid, base: u64) -> Outcome<()> {
         let shapes = self.space_of(tid).code.borrow().shapes.clone();
-        let trace = SpaceTrace::new(base, shapes)?;
+        let (processor, allowed) = (self.options.processor, self.options.allowed.clone());
+        let move_away = move || {
+            if let Some(processor) = processor {
+                crate::processor::avoid(processor, &allowed);
+            }
+        };
+        let trace = SpaceTrace::new(base, shapes, move_away)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         for (at, offset) in trace.buffers() {
             let size = crate::tracing::BUFFER_BYTES as u64;

@@ -41,6 +41,16 @@ pub fn place(tid: i32, wanted: &[u8], engine: usize) {
     let _ = if with_engine { pin_thread(tid, &only(engine)) } else { pin_thread(tid, wanted) };
 }
 
+/// Moves the calling thread off the engine's processor, if there is another one.
+pub fn avoid(engine: usize, allowed: &[u8]) {
+    let mut others = allowed.to_vec();
+    if let Some(byte) = others.get_mut(engine / 8) {
+        *byte &= !(1 << (engine % 8));
+    }
+    // Without another one it stays and only takes longer.
+    let _ = pin(&others);
+}
+
 fn pin(mask: &[u8]) -> io::Result<()> {
     pin_thread(0, mask)
 }
