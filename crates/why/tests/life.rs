@@ -270,10 +270,10 @@ const SCRIPTS: &[Script] = &[
         text: r#"
 program='$| = 1; for my $s (qw(HUP INT USR1 USR2 TERM)) { $SIG{$s} = sub { print "$s\n"; exit 3 if $s eq "TERM" } }
 print "ready\n"; sleep 1 while 1'
-exec 3< <($RUN /usr/bin/perl -e "$program" & echo $!; wait $!; echo "status $?")
-read -u3 pid; read -u3 line; echo $line
+mkfifo out; $RUN /usr/bin/perl -e "$program" > out & pid=$!
+exec 3< out; read -u3 line; echo $line
 for signal in USR1 HUP INT USR2 TERM; do kill -$signal $pid; read -u3 line; echo "$line"; done
-read -u3 line; echo "$line""#,
+wait $pid; echo "status $?""#,
     },
     Script {
         name: "a signal to the whole job reaches its program once",
