@@ -47,19 +47,28 @@ impl Supervisor {
                     let code = self.space_of(tid).code.clone();
                     let mut code = code.borrow_mut();
                     if let Some((Item::Unit(id), offset)) = code.find(registers.rip)
-                        && let Place::BehindSyscall(index) = code.placed(UnitId(id)).unit.place(offset)
+                        && let Place::BehindSyscall(index) =
+                            code.placed(UnitId(id)).unit.place(offset)
                     {
                         self.account(tid, &code, UnitId(id), offset, index + 1);
                     }
                     drop(code);
-                    let registers = Registers { rip: next, rcx: next, ..registers };
+                    let registers = Registers {
+                        rip: next,
+                        rcx: next,
+                        ..registers
+                    };
                     return self.deliver(tid, registers, info);
                 }
                 self.task(tid).pending.push_back(info);
                 match self.settle(tid)? {
                     Some(registers) => {
                         self.task(tid).state = State::Ready(registers);
-                        if self.deliver_pending(tid)? { Ok(()) } else { self.enter(tid, registers) }
+                        if self.deliver_pending(tid)? {
+                            Ok(())
+                        } else {
+                            self.enter(tid, registers)
+                        }
                     }
                     None => Ok(()),
                 }
@@ -85,11 +94,16 @@ impl Supervisor {
         }
         let blocked = ptrace::signal_mask(tid)? | self.task(tid).hidden_mask;
         let task = self.task(tid);
-        let index = task.pending.iter().position(|i| blocked & signals::bit(i.si_signo) == 0);
+        let index = task
+            .pending
+            .iter()
+            .position(|i| blocked & signals::bit(i.si_signo) == 0);
         let Some(info) = index.and_then(|index| task.pending.remove(index)) else {
             return Ok(false);
         };
-        let State::Ready(registers) = task.state else { return Ok(false) };
+        let State::Ready(registers) = task.state else {
+            return Ok(false);
+        };
         self.force_signal_stop(tid)?;
         self.deliver(tid, registers, info)?;
         Ok(true)
@@ -106,7 +120,14 @@ impl Supervisor {
         }
         let base = ptrace::registers(tid)?;
         let trap = self.space_of(tid).gadget() + 2;
-        ptrace::set_registers(tid, &Registers { rip: trap, orig_rax: u64::MAX, ..base })?;
+        ptrace::set_registers(
+            tid,
+            &Registers {
+                rip: trap,
+                orig_rax: u64::MAX,
+                ..base
+            },
+        )?;
         loop {
             ptrace::resume(tid, 0)?;
             match self.wait_for(tid)? {
@@ -162,7 +183,10 @@ impl Supervisor {
 
     fn reset_action(&mut self, tid: Tid, signal: i32) -> Outcome<()> {
         let at = self.space_of(tid).context + crate::space::SCRATCH;
-        self.space_of(tid).memory.write(at, &[0; 32]).map_err(|_| Halt::Gone)?;
+        self.space_of(tid)
+            .memory
+            .write(at, &[0; 32])
+            .map_err(|_| Halt::Gone)?;
         self.call(tid, libc::SYS_rt_sigaction, [signal as u64, at, 0, 8, 0, 0])?;
         Ok(())
     }
@@ -188,7 +212,11 @@ impl Supervisor {
         self.after_handler_entry(tid, signal)?;
         let registers = ptrace::registers(tid)?;
         self.task(tid).state = State::Ready(registers);
-        if self.deliver_pending(tid)? { Ok(()) } else { self.enter(tid, registers) }
+        if self.deliver_pending(tid)? {
+            Ok(())
+        } else {
+            self.enter(tid, registers)
+        }
     }
 
     /// The kernel answers with SIGSEGV, and a second one is fatal.
@@ -236,7 +264,9 @@ impl Supervisor {
             return self.deliver(tid, registers, info);
         };
         let id = UnitId(id);
-        if signal == libc::SIGSEGV && self.swap_trace(tid, &registers, fault_address(&info), &code, id)? {
+        if signal == libc::SIGSEGV
+            && self.swap_trace(tid, &registers, fault_address(&info), &code, id)?
+        {
             return Ok(());
         }
         let unit = &code.placed(id).unit;
@@ -249,7 +279,11 @@ impl Supervisor {
         let (index, borrowed) = match unit.place(offset) {
             Place::Before(index) => (index, [None; 3]),
             Place::Within(index, borrowed) => (index, borrowed),
-            place => panic!("a fault {} at {:#x}, {place:?}", signals::name(signal), registers.rip),
+            place => panic!(
+                "a fault {} at {:#x}, {place:?}",
+                signals::name(signal),
+                registers.rip
+            ),
         };
         let pc = unit.spans[index].pc;
         if unit.behind(index).is_some() {
@@ -257,7 +291,13 @@ impl Supervisor {
             let next = unit.next_pc(index);
             self.account(tid, &code, id, offset, index + 1);
             drop(code);
-            return self.begin_call(tid, Registers { rip: next, ..registers });
+            return self.begin_call(
+                tid,
+                Registers {
+                    rip: next,
+                    ..registers
+                },
+            );
         }
         let mut registers = registers;
         // It may be the application's, for the length of one instruction.
@@ -293,9 +333,18 @@ impl Supervisor {
             // Executable for the application, but nothing there can be read, as behind
             // the end of a mapped file: a load meets the same.
             let rip = code.borrow().arenas[0].load_from_rax();
-            Registers { rip, rax: at, orig_rax: u64::MAX, ..registers }
+            Registers {
+                rip,
+                rax: at,
+                orig_rax: u64::MAX,
+                ..registers
+            }
         } else {
-            Registers { rip: at, orig_rax: u64::MAX, ..registers }
+            Registers {
+                rip: at,
+                orig_rax: u64::MAX,
+                ..registers
+            }
         };
         ptrace::set_registers(tid, &probe)?;
         ptrace::resume(tid, 0)?;
@@ -445,14 +494,29 @@ impl Supervisor {
     ) -> Outcome<()> {
         let gadget = self.space_of(tid).gadget();
         let number = registers.orig_rax as u32;
-        let at_call = Registers { rip: next, rax: registers.orig_rax, ..registers };
+        let at_call = Registers {
+            rip: next,
+            rax: registers.orig_rax,
+            ..registers
+        };
         let resumed = if registers.rax as i64 == GAVE_UP {
-            Registers { rip: gadget, rax: registers.orig_rax, orig_rax: u64::MAX, ..registers }
+            Registers {
+                rip: gadget,
+                rax: registers.orig_rax,
+                orig_rax: u64::MAX,
+                ..registers
+            }
         } else {
-            Registers { rip: gadget + 2, ..registers }
+            Registers {
+                rip: gadget + 2,
+                ..registers
+            }
         };
         ptrace::set_registers(tid, &resumed)?;
-        let call = Call { number, registers: at_call };
+        let call = Call {
+            number,
+            registers: at_call,
+        };
         self.task(tid).state = State::InCall(call);
         ptrace::resume(tid, 0)?;
         self.release(tid)
@@ -468,14 +532,24 @@ impl Supervisor {
         id: UnitId,
     ) -> Outcome<bool> {
         let space = self.space_of(tid);
-        let Some(trace) = space.trace.as_mut() else { return Ok(false) };
+        let Some(trace) = space.trace.as_mut() else {
+            return Ok(false);
+        };
         if !trace.is_guard(address) {
             return Ok(false);
         }
-        let next = space.memory.read_u64(space.context + TRACE_NEXT.0 as u64).map_err(|_| Halt::Gone)?;
+        let next = space
+            .memory
+            .read_u64(space.context + TRACE_NEXT.0 as u64)
+            .map_err(|_| Halt::Gone)?;
         let next = trace.swap(next);
         space.write_slot(TRACE_NEXT, next);
-        let borrowed = code.placed(id).unit.borrowed.as_ref().expect("a traced unit");
+        let borrowed = code
+            .placed(id)
+            .unit
+            .borrowed
+            .as_ref()
+            .expect("a traced unit");
         let mut registers = *registers;
         set_register(&mut registers, borrowed.registers[0].0, next);
         ptrace::set_registers(tid, &registers)?;
@@ -485,12 +559,7 @@ impl Supervisor {
 
     /// If the address is in a page that is read-only only because code was translated
     /// from it: forgets that code and lets the one instruction write.
-    fn wrote_to_code(
-        &mut self,
-        tid: Tid,
-        registers: Registers,
-        address: Address,
-    ) -> Outcome<bool> {
+    fn wrote_to_code(&mut self, tid: Tid, registers: Registers, address: Address) -> Outcome<bool> {
         if !self.unwatch_page(tid, page_of(address))? {
             return Ok(false);
         }
@@ -507,7 +576,14 @@ impl Supervisor {
         let mut reader = crate::regions::Reader::new(&mut space.regions, &space.memory);
         let unit = code.borrow_mut().translate_single(pc, &mut reader);
         match unit {
-            Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
+            Ok(entry) => self.go(
+                tid,
+                Registers {
+                    rip: entry,
+                    orig_rax: u64::MAX,
+                    ..registers
+                },
+            ),
             Err(TranslateError::NoInstruction(_)) => self.try_instruction(tid, registers),
             Err(error) => Err(Halt::Engine(error.into())),
         }

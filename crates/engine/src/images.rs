@@ -26,11 +26,18 @@ impl Supervisor {
         if self.options.tool == Tool::Trace {
             return Ok(());
         }
-        let Ok(file) = File::open(path) else { return Ok(()) };
+        let Ok(file) = File::open(path) else {
+            return Ok(());
+        };
         let identity = file.metadata().ok().as_ref().and_then(Identity::of);
-        let Some(identity) = identity else { return Ok(()) };
+        let Some(identity) = identity else {
+            return Ok(());
+        };
         self.space_of(tid).regions.add_file(range.clone());
-        let key = Key { identity: identity.clone(), tool: self.options.tool };
+        let key = Key {
+            identity: identity.clone(),
+            tool: self.options.tool,
+        };
         if !self.archives.contains_key(&key)
             && let Some(archive) = open_archive(&key, &file)
         {
@@ -41,8 +48,15 @@ impl Supervisor {
 
     /// Takes what earlier runs translated of an image into the cache.
     pub(crate) fn thaw(&mut self, tid: Tid, image: Image) -> Outcome<()> {
-        self.space_of(tid).code.borrow_mut().images.push(image.clone());
-        let key = Key { identity: image.identity.clone(), tool: self.options.tool };
+        self.space_of(tid)
+            .code
+            .borrow_mut()
+            .images
+            .push(image.clone());
+        let key = Key {
+            identity: image.identity.clone(),
+            tool: self.options.tool,
+        };
         if let Some(archive) = self.archives.get(&key).cloned() {
             self.make_room(tid, image.range.start)?;
             self.space_of(tid).code.borrow_mut().thaw(&image, archive);
@@ -55,11 +69,18 @@ impl Supervisor {
         if Rc::strong_count(code) > 1 || self.options.tool == Tool::Trace {
             return;
         }
-        let Some(directory) = archive::directory() else { return };
+        let Some(directory) = archive::directory() else {
+            return;
+        };
         let mut code = code.borrow_mut();
         for image in code.images.clone() {
-            let Some(contents) = code.freeze(&image) else { continue };
-            let key = Key { identity: image.identity, tool: self.options.tool };
+            let Some(contents) = code.freeze(&image) else {
+                continue;
+            };
+            let key = Key {
+                identity: image.identity,
+                tool: self.options.tool,
+            };
             self.archives.remove(&key);
             // Without an archive the next run is slower, and that is all.
             let _ = archive::write(&directory, &key, &contents);
@@ -75,7 +96,10 @@ fn open_archive(key: &Key, file: &File) -> Option<Archive> {
     let same = pages.iter().all(|[offset, checksum]| {
         let mut page = [0; PAGE as usize];
         let start = offset as usize;
-        let Some(bytes) = map.bytes().get(start..map.bytes().len().min(start + page.len())) else {
+        let Some(bytes) = map
+            .bytes()
+            .get(start..map.bytes().len().min(start + page.len()))
+        else {
             return false;
         };
         // Memory behind the file's end is zero.

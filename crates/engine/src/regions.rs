@@ -43,7 +43,12 @@ impl Clone for Regions {
 impl Regions {
     pub fn add(&mut self, range: Range<Address>, writable: bool, shared: bool) {
         self.remove(&range);
-        let region = Region { end: range.end, writable, shared, from_file: false };
+        let region = Region {
+            end: range.end,
+            writable,
+            shared,
+            from_file: false,
+        };
         self.regions.insert(range.start, region);
     }
 
@@ -66,7 +71,13 @@ impl Regions {
         for (start, region) in &touched {
             self.regions.remove(start);
             if *start < range.start {
-                self.regions.insert(*start, Region { end: range.start, ..region.clone() });
+                self.regions.insert(
+                    *start,
+                    Region {
+                        end: range.start,
+                        ..region.clone()
+                    },
+                );
             }
             if region.end > range.end {
                 self.regions.insert(range.end, region.clone());
@@ -89,7 +100,10 @@ impl Regions {
     }
 
     pub fn overlaps(&self, range: &Range<Address>) -> bool {
-        self.regions.range(..range.end).next_back().is_some_and(|(_, r)| r.end > range.start)
+        self.regions
+            .range(..range.end)
+            .next_back()
+            .is_some_and(|(_, r)| r.end > range.start)
     }
 
     /// The pages of `range` that hold executable code the application can change and
@@ -111,7 +125,8 @@ impl Regions {
 
     /// Whether the application can change the code at `address`.
     pub fn is_changeable(&self, address: Address) -> bool {
-        self.region(address).is_some_and(|region| region.writable || region.shared)
+        self.region(address)
+            .is_some_and(|region| region.writable || region.shared)
     }
 
     pub fn is_writable(&self, page: Address) -> bool {
@@ -140,7 +155,9 @@ impl Regions {
 
     /// Where executable memory begins and ends.
     pub fn edges(&self) -> impl Iterator<Item = Address> {
-        self.regions.iter().flat_map(|(start, region)| [*start, region.end])
+        self.regions
+            .iter()
+            .flat_map(|(start, region)| [*start, region.end])
     }
 
     /// Whether any executable memory is shared with others.
@@ -164,7 +181,11 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub fn new(regions: &'a mut Regions, memory: &'a Memory) -> Reader<'a> {
-        Reader { regions, memory, constant_only: false }
+        Reader {
+            regions,
+            memory,
+            constant_only: false,
+        }
     }
 }
 
@@ -194,7 +215,9 @@ impl CodeSource for Reader<'_> {
         let mut got = 0;
         while got < buffer.len() {
             let at = pc + got as u64;
-            let Some(region) = self.regions.region(at) else { break };
+            let Some(region) = self.regions.region(at) else {
+                break;
+            };
             if self.constant_only && (region.writable || region.shared) {
                 break;
             }

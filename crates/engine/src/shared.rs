@@ -41,14 +41,23 @@ impl SharedMemory {
                     0,
                 )?
             };
-            Ok(SharedMemory { file, start: start.cast(), size })
+            Ok(SharedMemory {
+                file,
+                start: start.cast(),
+                size,
+            })
         };
         create().map_err(|errno| EngineError::system(what)(errno.into()))
     }
 
     /// Where another process can open it.
     pub fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+        self.path_in(std::process::id() as i32)
+    }
+
+    /// The same, where a child of this process has it.
+    pub fn path_in(&self, pid: i32) -> String {
+        format!("/proc/{pid}/fd/{}", self.file.as_raw_fd())
     }
 
     pub fn size(&self) -> usize {
@@ -63,7 +72,11 @@ impl SharedMemory {
         assert!(offset + bytes.len() <= self.size);
         // SAFETY: in bounds by the assertion; the target may read these bytes at any
         // time, and no Rust reference to them exists.
-        unsafe { self.start().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
+        unsafe {
+            self.start()
+                .add(offset)
+                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
+        }
     }
 
     /// Lets `fill` write a part that nobody else reads yet.
@@ -75,7 +88,11 @@ impl SharedMemory {
             // One request for all pages is cheaper than a fault for each; if it is not
             // granted, the faults come.
             let page = offset & !4095;
-            libc::madvise(self.start().add(page).cast(), offset + size - page, MADV_POPULATE_WRITE);
+            libc::madvise(
+                self.start().add(page).cast(),
+                offset + size - page,
+                MADV_POPULATE_WRITE,
+            );
             std::slice::from_raw_parts_mut(self.start().add(offset), size)
         };
         fill(part);
@@ -84,7 +101,11 @@ impl SharedMemory {
     pub fn read(&self, offset: usize, buffer: &mut [u8]) {
         assert!(offset + buffer.len() <= self.size);
         // SAFETY: in bounds by the assertion; no Rust reference to the source exists.
-        unsafe { self.start().add(offset).copy_to_nonoverlapping(buffer.as_mut_ptr(), buffer.len()) }
+        unsafe {
+            self.start()
+                .add(offset)
+                .copy_to_nonoverlapping(buffer.as_mut_ptr(), buffer.len())
+        }
     }
 
     pub fn write_u64(&self, offset: usize, value: u64) {

@@ -7,12 +7,12 @@ use crate::maps::{self, Mapping};
 use crate::memory::{Address, Memory};
 use crate::regions::Regions;
 use crate::task::Tid;
+use crate::tracing::SPAN;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Instant;
-use crate::tracing::SPAN;
-use std::ops::Range;
 use why_translate::context::{COUNT_SLOTS, FIRST_COUNT, Slot, TOTAL_BYTES};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +42,9 @@ pub struct Space {
 
 impl Space {
     pub fn read_slot(&self, slot: Slot) -> u64 {
-        self.memory.read_u64(self.context + slot.0 as u64).unwrap_or(0)
+        self.memory
+            .read_u64(self.context + slot.0 as u64)
+            .unwrap_or(0)
     }
 
     pub fn write_slot(&self, slot: Slot, value: u64) {
@@ -58,7 +60,9 @@ impl Space {
             return 0;
         }
         let _ = self.memory.write(at, &[0; 8 * COUNT_SLOTS]);
-        let slots = bytes.chunks(8).map(|slot| u64::from_le_bytes(slot.try_into().unwrap()));
+        let slots = bytes
+            .chunks(8)
+            .map(|slot| u64::from_le_bytes(slot.try_into().unwrap()));
         slots.fold(0, u64::wrapping_add)
     }
 
@@ -79,7 +83,11 @@ impl Space {
     pub fn own_ranges(&self) -> Vec<Range<Address>> {
         let mut ranges = vec![self.context..self.context + TOTAL_BYTES as u64];
         ranges.extend(self.code.borrow().arenas.iter().map(Arena::range));
-        ranges.extend(self.trace.as_ref().map(|trace| trace.base..trace.base + SPAN));
+        ranges.extend(
+            self.trace
+                .as_ref()
+                .map(|trace| trace.base..trace.base + SPAN),
+        );
         ranges
     }
 

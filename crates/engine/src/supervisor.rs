@@ -33,10 +33,14 @@ pub struct Options {
     pub affinity: Vec<u8>,
     /// The processors it may ask for.
     pub allowed: Vec<u8>,
+    /// The one where the engine and the target really run, if they could be kept there.
+    pub processor: Option<usize>,
     /// Called when the first process ends, and how many others are still there.
     pub on_end: Box<dyn FnMut(&Report)>,
-    /// Called when the first process is stopped as a whole.
-    pub on_stop: Box<dyn FnMut()>,
+    /// Called when the first process is stopped as a whole, with the signal.
+    pub on_stop: Box<dyn FnMut(i32)>,
+    /// Called when it goes on.
+    pub on_continue: Box<dyn FnMut()>,
 }
 
 pub struct Supervisor {
@@ -49,6 +53,7 @@ pub struct Supervisor {
     /// Stops seen while waiting for another one.
     pub(crate) deferred: VecDeque<(Tid, Stop)>,
     pub(crate) first: Tid,
+    first_is_stopped: bool,
     pub(crate) report: Report,
     timer_running: bool,
     pub(crate) shapes: crate::tracing::Shapes,
@@ -66,6 +71,7 @@ impl Supervisor {
             early: FxHashMap::default(),
             deferred: VecDeque::new(),
             first,
+            first_is_stopped: false,
             report: Report::default(),
             timer_running: false,
             shapes: crate::tracing::Shapes::default(),
@@ -153,7 +159,10 @@ impl Supervisor {
             self.early.insert(tid, stop);
             return Ok(());
         };
-        match (&task.state, stop) {
+        if task.pid == self.first {
+            self.tell_if_stopped(stop);
+        }
+        match (&self.tasks[&tid].state, stop) {
             (State::New(_), _) => self.begin(tid),
             (State::Running, Stop::Signal(libc::SIGTRAP)) => self.trapped(tid),
             (State::Running, Stop::Signal(_)) => self.signalled(tid),
@@ -165,17 +174,27 @@ impl Supervisor {
                 self.task(tid).state = State::Ready(registers);
                 self.becomes_ready(tid)
             }
-            (_, Stop::GroupStop(_)) => {
-                if self.tasks[&tid].pid == self.first {
-                    (self.options.on_stop)();
-                }
-                ptrace::listen(tid)?;
-                Ok(())
-            }
+            (_, Stop::GroupStop(_)) => Ok(ptrace::listen(tid)?),
             (_, Stop::Signal(signal)) => Ok(ptrace::resume(tid, signal)?),
             (State::InCall(_), Stop::Interrupted) => self.disturbed_in_call(tid),
             (_, Stop::Interrupted | Stop::Syscall) => Ok(ptrace::resume(tid, 0)?),
             (_, stop) => panic!("thread {tid} reported {stop:?} out of turn"),
+        }
+    }
+
+    /// Of the first process: whether it is stopped as a whole, which each of its threads
+    /// reports and `why` is told once.
+    fn tell_if_stopped(&mut self, stop: Stop) {
+        match stop {
+            Stop::GroupStop(signal) if !self.first_is_stopped => {
+                self.first_is_stopped = true;
+                (self.options.on_stop)(signal);
+            }
+            Stop::Interrupted if self.first_is_stopped => {
+                self.first_is_stopped = false;
+                (self.options.on_continue)();
+            }
+            _ => {}
         }
     }
 
@@ -280,7 +299,10 @@ impl Supervisor {
         if self.space_of(tid).ready.is_empty() {
             return Ok(ptrace::resume(tid, 0)?);
         }
-        if ptrace::queued_signals(tid)?.iter().any(signals::is_synchronous) {
+        if ptrace::queued_signals(tid)?
+            .iter()
+            .any(signals::is_synchronous)
+        {
             // It has just faulted or trapped, which must be seen to where it happened.
             return Ok(ptrace::resume(tid, 0)?);
         }
@@ -291,7 +313,9 @@ impl Supervisor {
         if self.space_of(tid).since.elapsed() < QUANTUM {
             return Ok(ptrace::resume(tid, 0)?);
         }
-        let Some(registers) = self.settle(tid)? else { return Ok(()) };
+        let Some(registers) = self.settle(tid)? else {
+            return Ok(());
+        };
         self.task(tid).state = State::Ready(registers);
         let space = self.space_of(tid);
         space.ready.push_back(tid);
@@ -308,7 +332,14 @@ impl Supervisor {
             return self.enter_single(tid, registers);
         }
         match self.unit_for(tid, pc) {
-            Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
+            Ok(entry) => self.go(
+                tid,
+                Registers {
+                    rip: entry,
+                    orig_rax: u64::MAX,
+                    ..registers
+                },
+            ),
             Err(Untranslatable::NoCode) => self.fetch_fault(tid, registers, pc),
             Err(Untranslatable::NoInstruction) => self.try_instruction(tid, registers),
             Err(Untranslatable::Halt(halt)) => Err(halt),
@@ -373,7 +404,9 @@ impl Supervisor {
         } else {
             return Ok(ptrace::resume(tid, 0)?);
         };
-        let Some(settled) = settled else { return Ok(()) };
+        let Some(settled) = settled else {
+            return Ok(());
+        };
         crate::deliver::set_fault_address(&mut info, settled.rip);
         self.deliver(tid, settled, info)
     }
@@ -454,29 +487,53 @@ impl Supervisor {
                 }
                 _ => {
                     let registers = ptrace::registers(tid)?;
-                    self.enter(tid, Registers { rip: target, ..registers })
+                    self.enter(
+                        tid,
+                        Registers {
+                            rip: target,
+                            ..registers
+                        },
+                    )
                 }
             },
             ExitKind::Syscall { next } => {
                 let registers = ptrace::registers(tid)?;
-                self.begin_call(tid, Registers { rip: next, ..registers })
+                self.begin_call(
+                    tid,
+                    Registers {
+                        rip: next,
+                        ..registers
+                    },
+                )
             }
             ExitKind::SyscallFault { next } => {
                 let registers = ptrace::registers(tid)?;
-                self.call_faulted(tid, Registers { rip: next, rcx: next, ..registers })
+                self.call_faulted(
+                    tid,
+                    Registers {
+                        rip: next,
+                        rcx: next,
+                        ..registers
+                    },
+                )
             }
             ExitKind::Breakpoint { next } => {
                 let registers = ptrace::registers(tid)?;
                 let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
-                self.deliver(tid, Registers { rip: next, ..registers }, info)
+                self.deliver(
+                    tid,
+                    Registers {
+                        rip: next,
+                        ..registers
+                    },
+                    info,
+                )
             }
             ExitKind::Stale => {
                 let registers = ptrace::registers(tid)?;
                 self.code_changed(tid, from, registers)
             }
-            ExitKind::Unsupported { pc } => {
-                Err(self.unknown_instruction(tid, pc).into())
-            }
+            ExitKind::Unsupported { pc } => Err(self.unknown_instruction(tid, pc).into()),
         }
     }
 
@@ -493,7 +550,13 @@ impl Supervisor {
         if code.borrow().has(unit) {
             code.borrow_mut().invalidate_unit(unit);
         }
-        self.enter(tid, Registers { rip: pc, ..registers })
+        self.enter(
+            tid,
+            Registers {
+                rip: pc,
+                ..registers
+            },
+        )
     }
 
     /// Translates `pc` if that needs nothing from the thread itself.
@@ -509,13 +572,21 @@ impl Supervisor {
         {
             return None;
         }
-        let mut reader = Reader { constant_only: true, ..Reader::new(&mut space.regions, &space.memory) };
+        let mut reader = Reader {
+            constant_only: true,
+            ..Reader::new(&mut space.regions, &space.memory)
+        };
         code.borrow_mut().translate(pc, &mut reader).ok()
     }
 
     /// An indirect branch to an address that has no entry yet. rcx and rdx are where
     /// the branch saved them.
-    pub(crate) fn missed(&mut self, tid: Tid, registers: Registers, target: Address) -> Outcome<()> {
+    pub(crate) fn missed(
+        &mut self,
+        tid: Tid,
+        registers: Registers,
+        target: Address,
+    ) -> Outcome<()> {
         let space = self.space_of(tid);
         let registers = Registers {
             rcx: space.read_slot(SAVED_RCX),
@@ -525,8 +596,18 @@ impl Supervisor {
         };
         match self.unit_for(tid, target) {
             Ok(entry) => {
-                self.space_of(tid).code.borrow_mut().make_indirect(target, entry);
-                self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers })
+                self.space_of(tid)
+                    .code
+                    .borrow_mut()
+                    .make_indirect(target, entry);
+                self.go(
+                    tid,
+                    Registers {
+                        rip: entry,
+                        orig_rax: u64::MAX,
+                        ..registers
+                    },
+                )
             }
             Err(_) => self.enter(tid, registers),
         }
@@ -543,7 +624,13 @@ impl Supervisor {
         {
             code.borrow_mut().revive(dead, successor);
         }
-        self.enter(tid, Registers { rip: pc, ..registers })
+        self.enter(
+            tid,
+            Registers {
+                rip: pc,
+                ..registers
+            },
+        )
     }
 
     // From the cache back to application state.
@@ -563,9 +650,13 @@ impl Supervisor {
     pub(crate) fn behind_call(&mut self, tid: Tid, rip: Address) -> Option<Address> {
         let code = self.space_of(tid).code.clone();
         let mut code = code.borrow_mut();
-        let (Item::Unit(id), offset) = code.find(rip)? else { return None };
+        let (Item::Unit(id), offset) = code.find(rip)? else {
+            return None;
+        };
         let unit = &code.placed(UnitId(id)).unit;
-        let Place::BehindSyscall(index) = unit.place(offset) else { return None };
+        let Place::BehindSyscall(index) = unit.place(offset) else {
+            return None;
+        };
         // Only directly behind, where the result is still all there is.
         (unit.behind(index) == Some(offset)).then(|| unit.next_pc(index))
     }
@@ -626,7 +717,10 @@ impl Supervisor {
             Some((Item::Unit(id), offset)) => {
                 let placed = code.placed(UnitId(id));
                 if code.is_dead(UnitId(id)) && offset == 0 {
-                    return Some(Registers { rip: placed.unit.pc, ..*registers });
+                    return Some(Registers {
+                        rip: placed.unit.pc,
+                        ..*registers
+                    });
                 }
                 self.settled_in_unit(tid, registers, &code, UnitId(id), offset)
             }
@@ -652,34 +746,60 @@ impl Supervisor {
         let unit = &placed.unit;
         match unit.place(offset) {
             Place::Before(index) => {
-                let at = Registers { rip: unit.spans[index].pc, ..*registers };
+                let at = Registers {
+                    rip: unit.spans[index].pc,
+                    ..*registers
+                };
                 self.account(tid, code, id, offset, index);
                 Some(self.give_back(tid, at, unit, offset))
             }
             Place::BehindSyscall(index) => {
                 let next = unit.next_pc(index);
                 self.account(tid, code, id, offset, index + 1);
-                Some(Registers { rip: next, rcx: next, ..*registers })
+                Some(Registers {
+                    rip: next,
+                    rcx: next,
+                    ..*registers
+                })
             }
             Place::AtExit(exit) => match unit.exits[exit].kind {
-                ExitKind::Direct(target) => Some(Registers { rip: target, ..*registers }),
+                ExitKind::Direct(target) => Some(Registers {
+                    rip: target,
+                    ..*registers
+                }),
                 ExitKind::Syscall { next } => {
                     self.adjust_count(tid, -1);
-                    Some(Registers { rip: next - 2, ..*registers })
+                    Some(Registers {
+                        rip: next - 2,
+                        ..*registers
+                    })
                 }
                 // Made again, it fails again, and is then looked after.
                 ExitKind::SyscallFault { next } => {
                     self.adjust_count(tid, -1);
                     let rax = self.space_of(tid).read_slot(LAST_CALL);
-                    Some(Registers { rip: next - 2, rax, ..*registers })
+                    Some(Registers {
+                        rip: next - 2,
+                        rax,
+                        ..*registers
+                    })
                 }
                 ExitKind::Breakpoint { .. } => {
                     self.adjust_count(tid, -1);
                     let pc = unit.spans.last().expect("a unit is not empty").pc;
-                    Some(Registers { rip: pc, ..*registers })
+                    Some(Registers {
+                        rip: pc,
+                        ..*registers
+                    })
                 }
-                ExitKind::Stale => Some(Registers { rip: unit.pc, ..*registers }),
-                ExitKind::Unsupported { pc } => Some(Registers { rip: pc, ..*registers }),
+                ExitKind::Stale => Some(Registers {
+                    rip: unit.pc,
+                    ..*registers
+                }),
+                ExitKind::Unsupported { pc } => Some(Registers {
+                    rip: pc,
+                    ..*registers
+                }),
             },
             Place::Within(..) | Place::Leaving => None,
         }
@@ -745,7 +865,11 @@ impl Supervisor {
         let tid = task.tid;
         self.spaces.get_mut(&task.space).expect("a space").users += 1;
         self.tasks.insert(tid, task);
-        if self.early.remove(&tid).is_some() { self.begin(tid) } else { Ok(()) }
+        if self.early.remove(&tid).is_some() {
+            self.begin(tid)
+        } else {
+            Ok(())
+        }
     }
 
     /// A new thread's first stop.
@@ -769,7 +893,9 @@ impl Supervisor {
     }
 
     fn ended(&mut self, tid: Tid, stop: Stop) -> Outcome<()> {
-        let Some(task) = self.tasks.remove(&tid) else { return Ok(()) };
+        let Some(task) = self.tasks.remove(&tid) else {
+            return Ok(());
+        };
         self.leave_space(&task);
         if tid == self.first {
             self.report.ended = Some(match stop {
@@ -785,7 +911,9 @@ impl Supervisor {
 
     /// The next thread of a space has its turn, if nobody has.
     pub(crate) fn next_in(&mut self, id: SpaceId) -> Outcome<()> {
-        let Some(space) = self.spaces.get_mut(&id) else { return Ok(()) };
+        let Some(space) = self.spaces.get_mut(&id) else {
+            return Ok(());
+        };
         if space.current.is_some() {
             return Ok(());
         }
@@ -797,7 +925,10 @@ impl Supervisor {
 
     /// Takes a thread out of its space, and the space away with the last one.
     pub(crate) fn leave_space(&mut self, task: &Task) {
-        let space = self.spaces.get_mut(&task.space).expect("a thread has a space");
+        let space = self
+            .spaces
+            .get_mut(&task.space)
+            .expect("a thread has a space");
         space.ready.retain(|&ready| ready != task.tid);
         if space.current == Some(task.tid) {
             space.current = None;
@@ -836,7 +967,8 @@ impl Supervisor {
         }
         // Processes forked from this one may go on with the same code; what has been
         // translated so far is reported once, here.
-        self.report.add_code(std::mem::take(&mut code.borrow_mut().statistics));
+        self.report
+            .add_code(std::mem::take(&mut code.borrow_mut().statistics));
     }
 
     pub(crate) fn new_task(
@@ -884,10 +1016,19 @@ impl Supervisor {
             let arena = code.arena_for(pc).expect("just made room");
             code.arenas[arena].place(Item::Glue, &bytes)
         };
-        ptrace::set_registers(tid, &Registers { rip: at, orig_rax: u64::MAX, ..registers })?;
+        ptrace::set_registers(
+            tid,
+            &Registers {
+                rip: at,
+                orig_rax: u64::MAX,
+                ..registers
+            },
+        )?;
         loop {
             ptrace::step(tid, 0)?;
-            let Stop::Signal(signal) = self.wait_for(tid)? else { continue };
+            let Stop::Signal(signal) = self.wait_for(tid)? else {
+                continue;
+            };
             let mut info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
             if !signals::is_synchronous(&info) {
                 self.task(tid).pending.push_back(info);

@@ -115,9 +115,16 @@ impl Supervisor {
     /// Starts the call and lets others run meanwhile.
     fn release_into(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let gadget = self.space_of(tid).gadget();
-        let at_gadget = Registers { rip: gadget, orig_rax: u64::MAX, ..registers };
+        let at_gadget = Registers {
+            rip: gadget,
+            orig_rax: u64::MAX,
+            ..registers
+        };
         ptrace::set_registers(tid, &at_gadget)?;
-        let call = Call { number: registers.rax as u32, registers };
+        let call = Call {
+            number: registers.rax as u32,
+            registers,
+        };
         self.task(tid).state = State::InCall(call);
         ptrace::resume(tid, 0)?;
         self.release(tid)
@@ -126,7 +133,13 @@ impl Supervisor {
     /// A call begun by [`Supervisor::release_into`] returned.
     pub(crate) fn call_over(&mut self, tid: Tid, call: &Call, result: u64) -> Outcome<()> {
         if result == EFAULT && self.unwatch_all(tid)? {
-            return self.release_into(tid, Registers { rax: call.number.into(), ..call.registers });
+            return self.release_into(
+                tid,
+                Registers {
+                    rax: call.number.into(),
+                    ..call.registers
+                },
+            );
         }
         let opens = matches!(
             i64::from(call.number),
@@ -142,9 +155,21 @@ impl Supervisor {
     pub(crate) fn call_faulted(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         if self.unwatch_all(tid)? {
             let number = self.space_of(tid).read_slot(LAST_CALL);
-            return self.begin_call(tid, Registers { rax: number, ..registers });
+            return self.begin_call(
+                tid,
+                Registers {
+                    rax: number,
+                    ..registers
+                },
+            );
         }
-        self.finish(tid, Registers { orig_rax: u64::MAX, ..registers })
+        self.finish(
+            tid,
+            Registers {
+                orig_rax: u64::MAX,
+                ..registers
+            },
+        )
     }
 
     /// A number that the engine does not know. If the kernel does not know it either,
@@ -161,7 +186,13 @@ impl Supervisor {
 
     /// rt_sigprocmask, without ever really blocking what the engine needs.
     fn change_mask(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let Registers { rdi: how, rsi: set, rdx: old, r10: size, .. } = registers;
+        let Registers {
+            rdi: how,
+            rsi: set,
+            rdx: old,
+            r10: size,
+            ..
+        } = registers;
         if size != 8 {
             return self.answer(tid, &registers, EINVAL);
         }
@@ -190,9 +221,19 @@ impl Supervisor {
     }
 
     fn change_action(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let Registers { rdi: signal, rsi: new, rdx: old, .. } = registers;
+        let Registers {
+            rdi: signal,
+            rsi: new,
+            rdx: old,
+            ..
+        } = registers;
         let mut bytes = [0; Action::BYTES];
-        let read = new != 0 && self.space_of(tid).memory.read_exact(new, &mut bytes).is_ok();
+        let read = new != 0
+            && self
+                .space_of(tid)
+                .memory
+                .read_exact(new, &mut bytes)
+                .is_ok();
         let result = self.make(tid, &registers)?;
         if result != 0 {
             return self.answer(tid, &registers, result);
@@ -215,21 +256,33 @@ impl Supervisor {
     /// rt_sigpending: signals that the engine holds back are pending too.
     fn pending_signals(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let result = self.make(tid, &registers)?;
-        let held = self.task(tid).pending.iter().fold(0, |set, info| set | bit(info.si_signo));
+        let held = self
+            .task(tid)
+            .pending
+            .iter()
+            .fold(0, |set, info| set | bit(info.si_signo));
         let blocked = ptrace::signal_mask(tid)? | self.task(tid).hidden_mask;
         if result == 0 && held & blocked != 0 {
             let memory = &self.space_of(tid).memory;
             let set = memory.read_u64(registers.rdi).map_err(|_| Halt::Gone)?;
-            memory.write_u64(registers.rdi, set | held & blocked).map_err(|_| Halt::Gone)?;
+            memory
+                .write_u64(registers.rdi, set | held & blocked)
+                .map_err(|_| Halt::Gone)?;
         }
         self.answer(tid, &registers, result)
     }
 
     /// rt_sigtimedwait: one of those that the engine holds back may be the answer.
     fn wait_for_signal(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let wanted = self.space_of(tid).memory.read_u64(registers.rdi).unwrap_or(0);
+        let wanted = self
+            .space_of(tid)
+            .memory
+            .read_u64(registers.rdi)
+            .unwrap_or(0);
         let pending = &mut self.task(tid).pending;
-        let index = pending.iter().position(|info| wanted & bit(info.si_signo) != 0);
+        let index = pending
+            .iter()
+            .position(|info| wanted & bit(info.si_signo) != 0);
         let Some(info) = index.and_then(|index| pending.remove(index)) else {
             return self.release_into(tid, registers);
         };
@@ -246,7 +299,14 @@ impl Supervisor {
     /// rt_sigreturn: the kernel takes all registers from the frame.
     fn return_from_handler(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let gadget = self.space_of(tid).gadget();
-        ptrace::set_registers(tid, &Registers { rip: gadget, orig_rax: u64::MAX, ..registers })?;
+        ptrace::set_registers(
+            tid,
+            &Registers {
+                rip: gadget,
+                orig_rax: u64::MAX,
+                ..registers
+            },
+        )?;
         let mut stops = 0;
         while stops < 2 {
             ptrace::resume_to_syscall(tid)?;
@@ -264,7 +324,13 @@ impl Supervisor {
         let mask = ptrace::signal_mask(tid)?;
         self.set_mask(tid, mask)?;
         let registers = ptrace::registers(tid)?;
-        self.finish(tid, Registers { orig_rax: u64::MAX, ..registers })
+        self.finish(
+            tid,
+            Registers {
+                orig_rax: u64::MAX,
+                ..registers
+            },
+        )
     }
 
     // The processor.
@@ -272,7 +338,12 @@ impl Supervisor {
     fn set_affinity(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let size = (registers.rsi as usize).min(self.options.affinity.len());
         let mut wanted = vec![0; size];
-        if self.space_of(tid).memory.read_exact(registers.rdx, &mut wanted).is_err() {
+        if self
+            .space_of(tid)
+            .memory
+            .read_exact(registers.rdx, &mut wanted)
+            .is_err()
+        {
             return self.answer(tid, &registers, EFAULT);
         }
         let allowed = &self.options.allowed;
@@ -283,9 +354,17 @@ impl Supervisor {
         if wanted.iter().all(|&byte| byte == 0) {
             return self.answer(tid, &registers, EINVAL);
         }
-        let target = if registers.rdi == 0 { tid } else { registers.rdi as Tid };
+        let target = if registers.rdi == 0 {
+            tid
+        } else {
+            registers.rdi as Tid
+        };
+        let processor = self.options.processor;
         if let Some(task) = self.tasks.get_mut(&target) {
-            crate::processor::place(target, &wanted);
+            // It asked to know where it runs: that must be one of these.
+            if let Some(processor) = processor {
+                crate::processor::place(target, &wanted, processor);
+            }
             task.affinity = Some(wanted);
             return self.answer(tid, &registers, 0);
         }
@@ -293,21 +372,39 @@ impl Supervisor {
     }
 
     fn get_affinity(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let target = if registers.rdi == 0 { tid } else { registers.rdi as Tid };
-        let Some(task) = self.tasks.get(&target) else { return self.pass(tid, registers) };
-        let mask = task.affinity.clone().unwrap_or_else(|| self.options.affinity.clone());
+        let target = if registers.rdi == 0 {
+            tid
+        } else {
+            registers.rdi as Tid
+        };
+        let Some(task) = self.tasks.get(&target) else {
+            return self.pass(tid, registers);
+        };
+        let mask = task
+            .affinity
+            .clone()
+            .unwrap_or_else(|| self.options.affinity.clone());
         let size = registers.rsi as usize;
         if size < mask.len() || size % 8 != 0 {
             return self.answer(tid, &registers, EINVAL);
         }
-        if self.space_of(tid).memory.write(registers.rdx, &mask).is_err() {
+        if self
+            .space_of(tid)
+            .memory
+            .write(registers.rdx, &mask)
+            .is_err()
+        {
             return self.answer(tid, &registers, EFAULT);
         }
         self.answer(tid, &registers, mask.len() as u64)
     }
 
     fn architecture(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let Registers { rdi: code, rsi: value, .. } = registers;
+        let Registers {
+            rdi: code,
+            rsi: value,
+            ..
+        } = registers;
         match code {
             ARCH_SET_GS => {
                 self.task(tid).app_gs = value;
@@ -325,7 +422,14 @@ impl Supervisor {
                 // ARCH_SET_FS changes the thread's own register: take it over.
                 let result = self.make(tid, &registers)?;
                 let fs_base = ptrace::registers(tid)?.fs_base;
-                self.answer(tid, &Registers { fs_base, ..registers }, result)
+                self.answer(
+                    tid,
+                    &Registers {
+                        fs_base,
+                        ..registers
+                    },
+                    result,
+                )
             }
         }
     }
@@ -336,7 +440,9 @@ impl Supervisor {
     pub(crate) fn forked(&mut self, tid: Tid) -> Outcome<()> {
         let child = ptrace::event_message(tid)? as Tid;
         let parent = &self.tasks[&tid];
-        let State::InCall(call) = &parent.state else { panic!("thread {tid} is in no call") };
+        let State::InCall(call) = &parent.state else {
+            panic!("thread {tid} is in no call")
+        };
         let flags = self.clone_flags(tid, call);
         let registers = call.returned(0);
         let parent = &self.tasks[&tid];
@@ -349,8 +455,16 @@ impl Supervisor {
         } else {
             Rc::new(std::cell::RefCell::new(actions.borrow().clone()))
         };
-        let space = if shares(libc::CLONE_VM) { space } else { self.fork_space(space, child)? };
-        let pid = if shares(libc::CLONE_THREAD) { pid } else { child };
+        let space = if shares(libc::CLONE_VM) {
+            space
+        } else {
+            self.fork_space(space, child)?
+        };
+        let pid = if shares(libc::CLONE_THREAD) {
+            pid
+        } else {
+            child
+        };
         let mut task = Supervisor::new_task(child, pid, space, actions, State::New(registers));
         task.hidden_mask = hidden_mask;
         task.app_gs = app_gs;
@@ -389,13 +503,18 @@ impl Supervisor {
         let caller = self.tasks.remove(&former).expect("a known thread executes");
         let mut task = caller;
         let pid = task.pid;
-        let others: Vec<Tid> =
-            self.tasks.values().filter(|t| t.pid == pid).map(|t| t.tid).collect();
+        let others: Vec<Tid> = self
+            .tasks
+            .values()
+            .filter(|t| t.pid == pid)
+            .map(|t| t.tid)
+            .collect();
         for other in others {
             let other = self.tasks.remove(&other).expect("just listed");
             self.leave_space(&other);
         }
-        self.deferred.retain(|(other, _)| self.tasks.contains_key(other) || *other == tid);
+        self.deferred
+            .retain(|(other, _)| self.tasks.contains_key(other) || *other == tid);
         self.leave_space(&task);
         task.tid = tid;
         let actions = task.actions.borrow().after_exec();

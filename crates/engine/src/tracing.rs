@@ -29,16 +29,28 @@ pub struct SpaceTrace {
 }
 
 impl SpaceTrace {
-    pub fn new(base: Address, shapes: Shapes, processors: Vec<u8>) -> Result<SpaceTrace> {
+    /// The reader's thread begins with `prepare`.
+    pub fn new(
+        base: Address,
+        shapes: Shapes,
+        prepare: impl FnOnce() + Send + 'static,
+    ) -> Result<SpaceTrace> {
         let memory = Arc::new(SharedMemory::new("trace", BUFFER_BYTES * BUFFERS)?);
         let (to_reader, full) = channel();
         let (empty, emptied) = channel();
         let shared = Arc::clone(&memory);
         let reader = std::thread::spawn(move || {
-            crate::processor::go_elsewhere(&processors);
+            prepare();
             read_all(&shared, &shapes, &full, &empty)
         });
-        Ok(SpaceTrace { memory, base, filling: 0, to_reader, emptied, reader })
+        Ok(SpaceTrace {
+            memory,
+            base,
+            filling: 0,
+            to_reader,
+            emptied,
+            reader,
+        })
     }
 
     /// Where buffer `index` lies in the target, and its offset in the shared memory.

@@ -58,12 +58,19 @@ pub struct InsnSpan {
 pub enum SpanDetail {
     Plain,
     /// From this offset on, the registers' values are in their slots.
-    Borrowed { from: u32, loans: Loans },
+    Borrowed {
+        from: u32,
+        loans: Loans,
+    },
     /// The offset behind the `syscall` made in the cache.
-    Syscall { behind: u32 },
+    Syscall {
+        behind: u32,
+    },
     /// A repeated string instruction at this offset. It is interrupted there, with the
     /// application's state complete.
-    Repeats { at: u32 },
+    Repeats {
+        at: u32,
+    },
 }
 
 /// Registers borrowed within an instruction, and where their values wait.
@@ -130,7 +137,11 @@ impl Unit {
         let index = self.spans.partition_point(|span| span.code <= offset);
         if index == 0 {
             // The code that opens a traced unit.
-            return if offset == 0 { Place::Before(0) } else { Place::Leaving };
+            return if offset == 0 {
+                Place::Before(0)
+            } else {
+                Place::Leaving
+            };
         }
         let index = index - 1;
         let span = self.spans[index];
