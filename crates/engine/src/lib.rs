@@ -5,6 +5,7 @@
 mod archive;
 mod arena;
 mod attach;
+mod cache;
 mod calls;
 mod code;
 mod deliver;
@@ -28,6 +29,7 @@ mod ptrace;
 mod regions;
 mod relay;
 mod report;
+mod settle;
 mod shared;
 mod shown_maps;
 mod signals;
@@ -35,9 +37,11 @@ mod space;
 mod supervisor;
 mod syscall;
 mod task;
+mod threads;
 mod timer;
 mod trace_calls;
 mod tracing;
+mod turns;
 mod unknown;
 
 pub use error::EngineError;
