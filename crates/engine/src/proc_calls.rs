@@ -70,8 +70,12 @@ impl Supervisor {
     /// Puts a file with the map as the application should see it in place of the one
     /// that it has just opened.
     fn show_maps(&mut self, tid: Tid, descriptor: u64, pid: Tid) -> Outcome<()> {
-        let Some(text) = self.shown_maps(pid)? else { return Ok(()) };
-        let Ok(file) = memfd_create(c"maps", MFdFlags::MFD_CLOEXEC) else { return Ok(()) };
+        let Some(text) = self.shown_maps(pid)? else {
+            return Ok(());
+        };
+        let Ok(file) = memfd_create(c"maps", MFdFlags::MFD_CLOEXEC) else {
+            return Ok(());
+        };
         let mut file = File::from(file);
         if file.write_all(text.as_bytes()).is_err() {
             return Ok(());
@@ -79,7 +83,10 @@ impl Supervisor {
         let space = self.space_of(tid);
         let path = space.context + SCRATCH;
         let name = format!("/proc/{}/fd/{}\0", std::process::id(), file.as_raw_fd());
-        space.memory.write(path, name.as_bytes()).map_err(|_| Halt::Gone)?;
+        space
+            .memory
+            .write(path, name.as_bytes())
+            .map_err(|_| Halt::Gone)?;
         let close_on_exec = closes_on_exec(tid, descriptor);
         let open = [libc::AT_FDCWD as u64, path, libc::O_RDONLY as u64, 0, 0, 0];
         let other = self.call(tid, libc::SYS_openat, open)?;
@@ -87,19 +94,35 @@ impl Supervisor {
             // No descriptor is left: the program sees the map as it really is.
             return Ok(());
         }
-        let flags = if close_on_exec { libc::O_CLOEXEC as u64 } else { 0 };
-        self.call(tid, libc::SYS_dup3, [other as u64, descriptor, flags, 0, 0, 0])?;
+        let flags = if close_on_exec {
+            libc::O_CLOEXEC as u64
+        } else {
+            0
+        };
+        self.call(
+            tid,
+            libc::SYS_dup3,
+            [other as u64, descriptor, flags, 0, 0, 0],
+        )?;
         self.call(tid, libc::SYS_close, [other as u64, 0, 0, 0, 0, 0])?;
         Ok(())
     }
 
     fn shown_maps(&self, pid: Tid) -> Outcome<Option<String>> {
-        let Some(task) = self.tasks.values().find(|task| task.pid == pid || task.tid == pid) else {
+        let Some(task) = self
+            .tasks
+            .values()
+            .find(|task| task.pid == pid || task.tid == pid)
+        else {
             return Ok(None);
         };
         let space = &self.spaces[&task.space];
         let mappings = maps::read(task.tid)?;
-        Ok(Some(shown_maps::text(&mappings, &space.regions, &space.own_ranges())))
+        Ok(Some(shown_maps::text(
+            &mappings,
+            &space.regions,
+            &space.own_ranges(),
+        )))
     }
 }
 
@@ -109,7 +132,9 @@ fn in_proc(tid: Tid, descriptor: u64) -> Option<InProc> {
     let parts: Vec<&str> = rest.iter().filter_map(|part| part.to_str()).collect();
     let pid = |text: &str| text.parse().ok();
     match parts[..] {
-        [process, "maps"] | [_, "task", process, "maps"] => Some(InProc::Maps { pid: pid(process)? }),
+        [process, "maps"] | [_, "task", process, "maps"] => {
+            Some(InProc::Maps { pid: pid(process)? })
+        }
         [_, "mem"] | [_, "task", _, "mem"] => Some(InProc::Memory),
         _ if path.is_dir() => Some(InProc::Directory),
         _ => None,

@@ -27,9 +27,17 @@ pub fn text(mappings: &[Mapping], regions: &Regions, engine: &[Range<Address>]) 
 /// A mapping cut where the engine's knowledge changes, without what is the engine's.
 fn pieces(mapping: &Mapping, regions: &Regions, engine: &[Range<Address>]) -> Vec<Mapping> {
     let Range { start, end } = mapping.range;
-    let mut cuts: Vec<Address> = engine.iter().flat_map(|range| [range.start, range.end]).collect();
+    let mut cuts: Vec<Address> = engine
+        .iter()
+        .flat_map(|range| [range.start, range.end])
+        .collect();
     cuts.extend(regions.edges());
-    cuts.extend(regions.watched().into_iter().flat_map(|page| [page, page + PAGE]));
+    cuts.extend(
+        regions
+            .watched()
+            .into_iter()
+            .flat_map(|page| [page, page + PAGE]),
+    );
     cuts.retain(|&cut| cut > start && cut < end);
     cuts.extend([start, end]);
     cuts.sort_unstable();
@@ -48,15 +56,27 @@ fn piece(mapping: &Mapping, range: Range<Address>, regions: &Regions) -> Mapping
         false => mapping.writable || regions.is_watched(at),
     };
     let anonymous = mapping.inode == 0;
-    let offset = if anonymous { 0 } else { mapping.offset + (at - mapping.range.start) };
-    Mapping { range, executable: mapping.executable || executable, writable, offset, ..mapping.clone() }
+    let offset = if anonymous {
+        0
+    } else {
+        mapping.offset + (at - mapping.range.start)
+    };
+    Mapping {
+        range,
+        executable: mapping.executable || executable,
+        writable,
+        offset,
+        ..mapping.clone()
+    }
 }
 
 /// Whether two neighbours would be one mapping, had the engine not come between.
 fn belongs_to(last: &Mapping, next: &Mapping, regions: &Regions) -> bool {
     let edge = next.range.start;
-    let cut_by_engine =
-        regions.is_watched(edge) || edge.checked_sub(PAGE).is_some_and(|p| regions.is_watched(p));
+    let cut_by_engine = regions.is_watched(edge)
+        || edge
+            .checked_sub(PAGE)
+            .is_some_and(|p| regions.is_watched(p));
     let follows = next.inode == 0 || next.offset == last.offset + (edge - last.range.start);
     cut_by_engine
         && last.range.end == edge

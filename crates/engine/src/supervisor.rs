@@ -221,6 +221,9 @@ impl Supervisor {
         if self.space_of(tid).users > 1 {
             self.trace_thread(tid);
         }
+        if std::mem::take(&mut self.task(tid).unwatch_at_turn) {
+            self.unwatch_all(tid)?;
+        }
         if self.deliver_pending(tid)? {
             return Ok(());
         }
@@ -857,6 +860,8 @@ impl Supervisor {
             app_gs: 0,
             affinity: None,
             steps_itself: false,
+            faulted_call: None,
+            unwatch_at_turn: false,
         }
     }
 

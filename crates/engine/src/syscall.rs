@@ -125,9 +125,10 @@ impl Supervisor {
 
     /// A call begun by [`Supervisor::release_into`] returned.
     pub(crate) fn call_over(&mut self, tid: Tid, call: &Call, result: u64) -> Outcome<()> {
-        if result == EFAULT && self.unwatch_all(tid)? {
-            return self.release_into(tid, Registers { rax: call.number.into(), ..call.registers });
+        if result == EFAULT && self.deserves_another_try(tid, call) {
+            return self.make_again(tid, call);
         }
+        self.task(tid).faulted_call = None;
         let opens = matches!(
             i64::from(call.number),
             libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 | libc::SYS_creat
@@ -138,9 +139,32 @@ impl Supervisor {
         self.finish(tid, call.returned(result))
     }
 
+    /// Whether a call may have failed only because of a page that the engine watches;
+    /// true once for each.
+    fn deserves_another_try(&mut self, tid: Tid, call: &Call) -> bool {
+        let first = self.task(tid).faulted_call != Some(call.next());
+        first && !self.space_of(tid).regions.watched().is_empty()
+    }
+
+    /// Makes a call once more with no page watched. Where that means changing the cache,
+    /// nobody else may be executing in it: the thread then waits for its turn.
+    fn make_again(&mut self, tid: Tid, call: &Call) -> Outcome<()> {
+        self.task(tid).faulted_call = Some(call.next());
+        let at_call = Registers { rax: call.number.into(), ..call.registers };
+        if self.space_of(tid).current.is_none_or(|current| current == tid) {
+            self.unwatch_all(tid)?;
+            return self.release_into(tid, at_call);
+        }
+        self.adjust_count(tid, -1);
+        self.task(tid).unwatch_at_turn = true;
+        let again = Registers { rip: call.next() - 2, orig_rax: u64::MAX, ..at_call };
+        self.finish(tid, again)
+    }
+
     /// A call made in the cache answered EFAULT.
     pub(crate) fn call_faulted(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         if self.unwatch_all(tid)? {
+            self.task(tid).faulted_call = Some(registers.rip);
             let number = self.space_of(tid).read_slot(LAST_CALL);
             return self.begin_call(tid, Registers { rax: number, ..registers });
         }

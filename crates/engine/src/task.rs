@@ -22,6 +22,10 @@ pub struct Task {
     pub hidden_mask: u64,
     /// The GS base the application believes it has, while the thread does not run.
     pub app_gs: u64,
+    /// The call, by the address behind it, that has failed and is made once more.
+    pub faulted_call: Option<Address>,
+    /// No page is to be watched when it goes on.
+    pub unwatch_at_turn: bool,
     /// The application had set the trap flag when last seen.
     pub steps_itself: bool,
     /// The processors the application asked for.
