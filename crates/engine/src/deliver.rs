@@ -36,7 +36,7 @@ impl Supervisor {
         }
         let signal = info.si_signo;
         if self.task(tid).hidden_mask & signals::bit(signal) != 0 {
-            self.task(tid).pending.push_back(info);
+            self.task(tid).hold_back(info);
             return Ok(ptrace::resume(tid, 0)?);
         }
         match self.disposition(tid, signal) {
@@ -55,7 +55,7 @@ impl Supervisor {
                     let registers = Registers { rip: next, rcx: next, ..registers };
                     return self.deliver(tid, registers, info);
                 }
-                self.task(tid).pending.push_back(info);
+                self.task(tid).hold_back(info);
                 match self.settle(tid)? {
                     Some(registers) => {
                         self.task(tid).state = State::Ready(registers);
@@ -113,7 +113,7 @@ impl Supervisor {
                 Stop::Signal(libc::SIGTRAP) if ptrace::rip(tid)? == trap + 1 => return Ok(()),
                 Stop::Signal(_) => {
                     let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
-                    self.task(tid).pending.push_back(info);
+                    self.task(tid).hold_back(info);
                 }
                 _ => {}
             }
@@ -310,7 +310,7 @@ impl Supervisor {
                         }
                         return self.deliver(tid, registers, info);
                     }
-                    self.task(tid).pending.push_back(info);
+                    self.task(tid).hold_back(info);
                 }
                 _ => {}
             }
@@ -332,7 +332,7 @@ impl Supervisor {
         let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
         let signal = info.si_signo;
         if self.task(tid).hidden_mask & signals::bit(signal) != 0 {
-            self.task(tid).pending.push_back(info);
+            self.task(tid).hold_back(info);
             return Ok(ptrace::resume(tid, 0)?);
         }
         match self.disposition(tid, signal) {
@@ -364,13 +364,13 @@ impl Supervisor {
                 ..call.registers
             };
             self.adjust_count(tid, -1);
-            self.task(tid).pending.push_back(info);
+            self.task(tid).hold_back(info);
             self.task(tid).state = State::Ready(at_call);
             return self.becomes_ready(tid);
         }
         if !restarts {
             // It is over; the trap behind it will tell.
-            self.task(tid).pending.push_back(info);
+            self.task(tid).hold_back(info);
             return Ok(ptrace::resume(tid, 0)?);
         }
         // The kernel decides about restarting when it builds the frame, so this stop

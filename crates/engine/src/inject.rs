@@ -65,7 +65,7 @@ impl Supervisor {
             "an injected call faulted: {} in thread {tid}",
             signals::name(info.si_signo),
         );
-        self.task(tid).pending.push_back(info);
+        self.task(tid).hold_back(info);
         Ok(())
     }
 

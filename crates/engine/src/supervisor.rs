@@ -595,7 +595,7 @@ impl Supervisor {
                         self.faulted(tid, info)?;
                         return Ok(None);
                     }
-                    self.task(tid).pending.push_back(info);
+                    self.task(tid).hold_back(info);
                 }
                 stop => {
                     self.deferred.push_back((tid, stop));
@@ -895,7 +895,7 @@ impl Supervisor {
             let Stop::Signal(signal) = self.wait_for(tid)? else { continue };
             let mut info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
             if !signals::is_synchronous(&info) {
-                self.task(tid).pending.push_back(info);
+                self.task(tid).hold_back(info);
             } else if signal == libc::SIGTRAP {
                 return Err(crate::unknown::instruction(pc, &bytes[..got]).into());
             } else {

@@ -280,7 +280,7 @@ impl Supervisor {
                     let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
                     let own = crate::signals::is_synchronous(&info);
                     assert!(!own, "signal {signal} in a return from a handler");
-                    self.task(tid).pending.push_back(info);
+                    self.task(tid).hold_back(info);
                 }
                 _ => {}
             }

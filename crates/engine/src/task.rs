@@ -32,6 +32,21 @@ pub struct Task {
     pub affinity: Option<Vec<u8>>,
 }
 
+/// Signals from this number on are queued, each with its value.
+const FIRST_QUEUED: i32 = 32;
+
+impl Task {
+    /// Keeps a signal for later. Of a standard signal there is never more than one.
+    pub fn hold_back(&mut self, info: siginfo_t) {
+        let merges = info.si_signo < FIRST_QUEUED
+            && !crate::signals::is_synchronous(&info)
+            && self.pending.iter().any(|held| held.si_signo == info.si_signo);
+        if !merges {
+            self.pending.push_back(info);
+        }
+    }
+}
+
 pub enum State {
     /// Created, not seen stopped yet.
     New(Registers),
