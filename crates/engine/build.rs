@@ -23,9 +23,7 @@ fn hash_sources(directory: &Path, hasher: &mut DefaultHasher) {
         if path.is_dir() {
             hash_sources(&path, hasher);
         } else {
-            std::fs::read(&path)
-                .expect("a readable source")
-                .hash(hasher);
+            std::fs::read(&path).expect("a readable source").hash(hasher);
         }
     }
 }

@@ -63,10 +63,7 @@ impl Key {
     /// new engine takes the old one's place.
     fn file_name(&self) -> String {
         let Identity { device, inode, .. } = self.identity;
-        format!(
-            "{device:x}-{inode:x}-{}",
-            format!("{:?}", self.tool).to_lowercase()
-        )
+        format!("{device:x}-{inode:x}-{}", format!("{:?}", self.tool).to_lowercase())
     }
 }
 
@@ -123,14 +120,7 @@ impl Archive {
             return None;
         }
         let described = OnceCell::new();
-        Some(Archive {
-            map,
-            bias,
-            at,
-            sections,
-            descriptions_checksum: checksums[1],
-            described,
-        })
+        Some(Archive { map, bias, at, sections, descriptions_checksum: checksums[1], described })
     }
 
     /// The descriptions, which are needed rarely and checked only then.
@@ -138,10 +128,7 @@ impl Archive {
         let bytes = self.section(Section::Descriptions);
         self.described.get_or_init(|| {
             let sum = crc32fast::hash(bytes);
-            assert_eq!(
-                sum, self.descriptions_checksum,
-                "a translation archive is damaged"
-            );
+            assert_eq!(sum, self.descriptions_checksum, "a translation archive is damaged");
         });
         bytes
     }
@@ -180,11 +167,7 @@ impl<const N: usize> Records<'_, N> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = (low + high) / 2;
-            if self.get(middle)[0] <= value {
-                low = middle + 1
-            } else {
-                high = middle
-            }
+            if self.get(middle)[0] <= value { low = middle + 1 } else { high = middle }
         }
         low
     }
@@ -239,20 +222,9 @@ impl Map {
         let size = file.metadata().ok()?.len() as usize;
         let flags = MapFlags::MAP_PRIVATE;
         // SAFETY: a new mapping at an address of the kernel's choice.
-        let start = unsafe {
-            mmap(
-                None,
-                NonZeroUsize::new(size)?,
-                ProtFlags::PROT_READ,
-                flags,
-                file,
-                0,
-            )
-        };
-        Some(Map {
-            start: start.ok()?.cast(),
-            size,
-        })
+        let start =
+            unsafe { mmap(None, NonZeroUsize::new(size)?, ProtFlags::PROT_READ, flags, file, 0) };
+        Some(Map { start: start.ok()?.cast(), size })
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -281,12 +253,10 @@ impl<'a> Cursor<'a> {
     }
 
     fn u64(&mut self) -> Option<u64> {
-        self.take(8)
-            .map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()))
+        self.take(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()))
     }
 
     fn u32(&mut self) -> Option<u32> {
-        self.take(4)
-            .map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
+        self.take(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
     }
 }

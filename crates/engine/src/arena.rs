@@ -39,12 +39,7 @@ pub enum Item {
 impl Arena {
     pub fn new(base: Address) -> Result<Arena> {
         let memory = SharedMemory::new("code cache", ARENA_BYTES)?;
-        let mut arena = Arena {
-            memory,
-            base,
-            used: 0,
-            items: Vec::new(),
-        };
+        let mut arena = Arena { memory, base, used: 0, items: Vec::new() };
         arena.clear();
         Ok(arena)
     }
@@ -96,13 +91,8 @@ impl Arena {
 
     /// The item that holds an address, and the offset within it.
     pub fn find(&self, address: Address) -> Option<(Item, u32)> {
-        let offset = address
-            .checked_sub(self.base)
-            .filter(|&o| o < self.used as u64)? as u32;
-        let index = self
-            .items
-            .partition_point(|&(start, _)| start <= offset)
-            .checked_sub(1)?;
+        let offset = address.checked_sub(self.base).filter(|&o| o < self.used as u64)? as u32;
+        let index = self.items.partition_point(|&(start, _)| start <= offset).checked_sub(1)?;
         let (start, item) = self.items[index];
         Some((item, offset - start))
     }

@@ -35,10 +35,7 @@ impl Supervisor {
         let space = Space {
             memory: Memory::open(tid)?,
             context: 0,
-            code: Rc::new(RefCell::new(Code::new(
-                self.options.tool,
-                self.shapes.clone(),
-            )?)),
+            code: Rc::new(RefCell::new(Code::new(self.options.tool, self.shapes.clone())?)),
             regions: Regions::default(),
             current: None,
             since: Instant::now(),
@@ -57,11 +54,7 @@ impl Supervisor {
         self.start_trace(tid)?;
         self.look_at_directory(tid);
         let context = self.space_of(tid).context;
-        let registers = Registers {
-            gs_base: context,
-            orig_rax: u64::MAX,
-            ..start
-        };
+        let registers = Registers { gs_base: context, orig_rax: u64::MAX, ..start };
         self.task(tid).state = State::Ready(registers);
         self.becomes_ready(tid)
     }
@@ -70,11 +63,7 @@ impl Supervisor {
     /// program's first instruction for the time being.
     fn map_context(&mut self, tid: Tid, start: &Registers) -> Outcome<()> {
         let entry = start.rip;
-        let original = self
-            .space_of(tid)
-            .memory
-            .read_u64(entry)
-            .map_err(|_| Halt::Gone)?;
+        let original = self.space_of(tid).memory.read_u64(entry).map_err(|_| Halt::Gone)?;
         let gadget = u64::from_le_bytes([0x0f, 0x05, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc]);
         ptrace::poke(tid, entry, gadget)?;
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
@@ -84,7 +73,7 @@ impl Supervisor {
         if mapped < 0 {
             let error = std::io::Error::from_raw_os_error(-mapped as i32);
             return Err(
-                crate::error::EngineError::system("mapping the engine's context")(error).into(),
+                crate::error::EngineError::system("mapping the engine's context")(error).into()
             );
         }
         self.space_of(tid).context = mapped as u64;
@@ -109,25 +98,11 @@ impl Supervisor {
             }
             let range = mapping.range.clone();
             let shared = mapping.shared;
-            self.space_of(tid)
-                .regions
-                .add(range.clone(), mapping.writable, shared);
-            let protection = libc::PROT_READ
-                | if mapping.writable {
-                    libc::PROT_WRITE
-                } else {
-                    0
-                };
+            self.space_of(tid).regions.add(range.clone(), mapping.writable, shared);
+            let protection = libc::PROT_READ | if mapping.writable { libc::PROT_WRITE } else { 0 };
             // A sealed mapping (the vDSO on some kernels) refuses; it then stays
             // executable, and is still never executed.
-            let arguments = [
-                range.start,
-                range.end - range.start,
-                protection as u64,
-                0,
-                0,
-                0,
-            ];
+            let arguments = [range.start, range.end - range.start, protection as u64, 0, 0, 0];
             self.call(tid, libc::SYS_mprotect, arguments)?;
             if !mapping.writable && !shared && mapping.inode != 0 {
                 self.file_mapped(tid, Path::new(&mapping.name), range, mapping.offset)?;

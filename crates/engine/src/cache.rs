@@ -28,14 +28,7 @@ impl Supervisor {
             return self.enter_single(tid, registers);
         }
         match self.unit_for(tid, pc) {
-            Ok(entry) => self.go(
-                tid,
-                Registers {
-                    rip: entry,
-                    orig_rax: u64::MAX,
-                    ..registers
-                },
-            ),
+            Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
             Err(Untranslatable::NoCode) => self.fetch_fault(tid, registers, pc),
             Err(Untranslatable::NoInstruction) => self.try_instruction(tid, registers),
             Err(Untranslatable::Halt(halt)) => Err(halt),
@@ -188,47 +181,21 @@ impl Supervisor {
                 }
                 _ => {
                     let registers = ptrace::registers(tid)?;
-                    self.enter(
-                        tid,
-                        Registers {
-                            rip: target,
-                            ..registers
-                        },
-                    )
+                    self.enter(tid, Registers { rip: target, ..registers })
                 }
             },
             ExitKind::Syscall { next } => {
                 let registers = ptrace::registers(tid)?;
-                self.begin_call(
-                    tid,
-                    Registers {
-                        rip: next,
-                        ..registers
-                    },
-                )
+                self.begin_call(tid, Registers { rip: next, ..registers })
             }
             ExitKind::SyscallFault { next } => {
                 let registers = ptrace::registers(tid)?;
-                self.call_faulted(
-                    tid,
-                    Registers {
-                        rip: next,
-                        rcx: next,
-                        ..registers
-                    },
-                )
+                self.call_faulted(tid, Registers { rip: next, rcx: next, ..registers })
             }
             ExitKind::Breakpoint { next } => {
                 let registers = ptrace::registers(tid)?;
                 let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
-                self.deliver(
-                    tid,
-                    Registers {
-                        rip: next,
-                        ..registers
-                    },
-                    info,
-                )
+                self.deliver(tid, Registers { rip: next, ..registers }, info)
             }
             ExitKind::Stale => {
                 let registers = ptrace::registers(tid)?;
@@ -251,13 +218,7 @@ impl Supervisor {
         if code.borrow().has(unit) {
             code.borrow_mut().invalidate_unit(unit);
         }
-        self.enter(
-            tid,
-            Registers {
-                rip: pc,
-                ..registers
-            },
-        )
+        self.enter(tid, Registers { rip: pc, ..registers })
     }
 
     /// Translates `pc` if that needs nothing from the thread itself.
@@ -273,10 +234,8 @@ impl Supervisor {
         {
             return None;
         }
-        let mut reader = Reader {
-            constant_only: true,
-            ..Reader::new(&mut space.regions, &space.memory)
-        };
+        let mut reader =
+            Reader { constant_only: true, ..Reader::new(&mut space.regions, &space.memory) };
         code.borrow_mut().translate(pc, &mut reader).ok()
     }
 
@@ -297,18 +256,8 @@ impl Supervisor {
         };
         match self.unit_for(tid, target) {
             Ok(entry) => {
-                self.space_of(tid)
-                    .code
-                    .borrow_mut()
-                    .make_indirect(target, entry);
-                self.go(
-                    tid,
-                    Registers {
-                        rip: entry,
-                        orig_rax: u64::MAX,
-                        ..registers
-                    },
-                )
+                self.space_of(tid).code.borrow_mut().make_indirect(target, entry);
+                self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers })
             }
             Err(_) => self.enter(tid, registers),
         }
@@ -325,13 +274,7 @@ impl Supervisor {
         {
             code.borrow_mut().revive(dead, successor);
         }
-        self.enter(
-            tid,
-            Registers {
-                rip: pc,
-                ..registers
-            },
-        )
+        self.enter(tid, Registers { rip: pc, ..registers })
     }
 
     fn unknown_instruction(&mut self, tid: Tid, pc: Address) -> EngineError {
@@ -358,14 +301,7 @@ impl Supervisor {
             let arena = code.arena_for(pc).expect("just made room");
             code.arenas[arena].place(Item::Glue, &bytes)
         };
-        ptrace::set_registers(
-            tid,
-            &Registers {
-                rip: at,
-                orig_rax: u64::MAX,
-                ..registers
-            },
-        )?;
+        ptrace::set_registers(tid, &Registers { rip: at, orig_rax: u64::MAX, ..registers })?;
         loop {
             ptrace::step(tid, 0)?;
             let Stop::Signal(signal) = self.wait_for(tid)? else {
@@ -373,7 +309,7 @@ impl Supervisor {
             };
             let mut info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
             if !signals::is_synchronous(&info) {
-                self.task(tid).pending.push_back(info);
+                self.task(tid).hold_back(info);
             } else if signal == libc::SIGTRAP {
                 return Err(crate::unknown::instruction(pc, &bytes[..got]).into());
             } else {

@@ -420,10 +420,7 @@ fn entry(number: u32) -> Option<(&'static str, CallClass)> {
 /// The classes as translated code looks them up, which looks at no paths, up to the
 /// last number known; the rest of the table is zero, which is [`Supervised`].
 pub fn class_table() -> Vec<u8> {
-    let end = TABLE
-        .iter()
-        .map(|(first, calls)| first + calls.len() as u32)
-        .max();
+    let end = TABLE.iter().map(|(first, calls)| first + calls.len() as u32).max();
     let looked_up = |number| match class(number) {
         OpensRdi | OpensRsi => Supervised as u8,
         other => other as u8,

@@ -32,14 +32,7 @@ pub struct Placed {
 impl Placed {
     /// A unit of an archive.
     pub fn archived(unit: Unit, at: Address, arena: usize, length: u32, dead: bool) -> Placed {
-        Placed {
-            unit,
-            at,
-            arena,
-            length,
-            dead,
-            trace_id: 0,
-        }
+        Placed { unit, at, arena, length, dead, trace_id: 0 }
     }
 
     /// The pages that the unit was made from.
@@ -162,9 +155,7 @@ impl Code {
 
     /// The arena that units for `pc` go to, if there is one.
     pub fn arena_for(&self, pc: Address) -> Option<usize> {
-        self.arenas
-            .iter()
-            .position(|arena| arena.in_reach(pc) && arena.has_room())
+        self.arenas.iter().position(|arena| arena.in_reach(pc) && arena.has_room())
     }
 
     /// The cache address of the unit at `pc`.
@@ -186,13 +177,8 @@ impl Code {
         let mut next = vec![first];
         let mut budget = AHEAD;
         while let Some(id) = next.pop() {
-            let exits: Vec<Address> = self
-                .placed(id)
-                .unit
-                .exits
-                .iter()
-                .filter_map(|e| e.kind.target())
-                .collect();
+            let exits: Vec<Address> =
+                self.placed(id).unit.exits.iter().filter_map(|e| e.kind.target()).collect();
             for target in exits {
                 if budget == 0 {
                     break;
@@ -261,14 +247,7 @@ impl Code {
             shapes.extend(1..=unit.instructions());
         }
         let length = code.len() as u32;
-        self.units.push(Placed {
-            unit,
-            at,
-            arena,
-            length,
-            dead: false,
-            trace_id,
-        });
+        self.units.push(Placed { unit, at, arena, length, dead: false, trace_id });
         if at_most.is_none() {
             self.enlist(id, source);
         }
@@ -303,13 +282,7 @@ impl Code {
 
     /// Lets an exit go straight to a unit.
     pub fn link(&mut self, from: UnitId, exit: u32, to: Address) {
-        let Placed {
-            unit,
-            at,
-            arena,
-            dead,
-            ..
-        } = &self.units[from.0 as usize];
+        let Placed { unit, at, arena, dead, .. } = &self.units[from.0 as usize];
         // A dead unit's code may have been overwritten with the way to its successor.
         if *dead {
             return;
@@ -349,10 +322,7 @@ impl Code {
         if self.link_of.contains_key(&pc) {
             return;
         }
-        let Some(arena) = self
-            .arenas
-            .iter()
-            .position(|arena| arena.range().contains(&entry))
+        let Some(arena) = self.arenas.iter().position(|arena| arena.range().contains(&entry))
         else {
             return;
         };
@@ -413,11 +383,7 @@ impl Code {
 
     /// The live units that were translated from a range, archived ones apart.
     pub(crate) fn units_within(&self, range: &std::ops::Range<Address>) -> Vec<UnitId> {
-        self.by_pc
-            .iter()
-            .filter(|(pc, _)| range.contains(pc))
-            .map(|(_, &id)| id)
-            .collect()
+        self.by_pc.iter().filter(|(pc, _)| range.contains(pc)).map(|(_, &id)| id).collect()
     }
 
     pub(crate) fn checksums_within(
@@ -425,21 +391,13 @@ impl Code {
         range: &std::ops::Range<Address>,
         mut each: impl FnMut(Address, u32),
     ) {
-        for (&page, &checksum) in self
-            .checksums
-            .iter()
-            .filter(|(page, _)| range.contains(page))
-        {
+        for (&page, &checksum) in self.checksums.iter().filter(|(page, _)| range.contains(page)) {
             each(page, checksum);
         }
     }
 
     pub(crate) fn indirect_targets(&self, range: &std::ops::Range<Address>) -> Vec<Address> {
-        self.link_of
-            .keys()
-            .copied()
-            .filter(|pc| range.contains(pc))
-            .collect()
+        self.link_of.keys().copied().filter(|pc| range.contains(pc)).collect()
     }
 
     /// A unit's code as it is in the cache, links included.
@@ -447,19 +405,14 @@ impl Code {
         let placed = self.placed(id);
         let arena = &self.arenas[placed.arena];
         let mut bytes = vec![0; placed.length as usize];
-        arena
-            .memory
-            .read((placed.at - arena.base) as usize, &mut bytes);
+        arena.memory.read((placed.at - arena.base) as usize, &mut bytes);
         bytes
     }
 
     /// The application code of the newest units.
     pub fn newest(&self, count: u64) -> Vec<std::ops::Range<Address>> {
         let from = self.units.len().saturating_sub(count as usize);
-        self.units[from..]
-            .iter()
-            .flat_map(|placed| placed.unit.ranges())
-            .collect()
+        self.units[from..].iter().flat_map(|placed| placed.unit.ranges()).collect()
     }
 
     /// Whether the unit is still there, that is, no flush came between.
@@ -487,11 +440,7 @@ impl Code {
 
     /// The pages from which code was translated, within a range.
     pub fn pages_within(&self, range: &std::ops::Range<Address>) -> Vec<Address> {
-        self.by_page
-            .keys()
-            .copied()
-            .filter(|page| range.contains(page))
-            .collect()
+        self.by_page.keys().copied().filter(|page| range.contains(page)).collect()
     }
 
     fn invalidate(&mut self, id: UnitId) {
@@ -567,12 +516,7 @@ impl Code {
         self.waiting.clear();
         self.links.clear();
         self.link_of.clear();
-        for (hash, last) in self
-            .chains
-            .iter_mut()
-            .enumerate()
-            .filter(|(_, last)| **last != 0)
-        {
+        for (hash, last) in self.chains.iter_mut().enumerate().filter(|(_, last)| **last != 0) {
             *last = 0;
             self.tables.write_u64(target_slot(hash as u16), 0);
         }
@@ -596,10 +540,6 @@ impl From<TranslateError> for EngineError {
         let (TranslateError::NoInstruction(pc)
         | TranslateError::OutOfReach(pc)
         | TranslateError::UnknownGsUse(pc)) = error;
-        EngineError::UnknownInstruction {
-            text: error.to_string(),
-            bytes: String::new(),
-            pc,
-        }
+        EngineError::UnknownInstruction { text: error.to_string(), bytes: String::new(), pc }
     }
 }

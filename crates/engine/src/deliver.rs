@@ -37,7 +37,7 @@ impl Supervisor {
         }
         let signal = info.si_signo;
         if self.task(tid).hidden_mask & signals::bit(signal) != 0 {
-            self.task(tid).pending.push_back(info);
+            self.task(tid).hold_back(info);
             return Ok(ptrace::resume(tid, 0)?);
         }
         match self.disposition(tid, signal) {
@@ -54,22 +54,14 @@ impl Supervisor {
                         self.account(tid, &code, UnitId(id), offset, index + 1);
                     }
                     drop(code);
-                    let registers = Registers {
-                        rip: next,
-                        rcx: next,
-                        ..registers
-                    };
+                    let registers = Registers { rip: next, rcx: next, ..registers };
                     return self.deliver(tid, registers, info);
                 }
-                self.task(tid).pending.push_back(info);
+                self.task(tid).hold_back(info);
                 match self.settle(tid)? {
                     Some(registers) => {
                         self.task(tid).state = State::Ready(registers);
-                        if self.deliver_pending(tid)? {
-                            Ok(())
-                        } else {
-                            self.enter(tid, registers)
-                        }
+                        if self.deliver_pending(tid)? { Ok(()) } else { self.enter(tid, registers) }
                     }
                     None => Ok(()),
                 }
@@ -95,10 +87,7 @@ impl Supervisor {
         }
         let blocked = ptrace::signal_mask(tid)? | self.task(tid).hidden_mask;
         let task = self.task(tid);
-        let index = task
-            .pending
-            .iter()
-            .position(|i| blocked & signals::bit(i.si_signo) == 0);
+        let index = task.pending.iter().position(|i| blocked & signals::bit(i.si_signo) == 0);
         let Some(info) = index.and_then(|index| task.pending.remove(index)) else {
             return Ok(false);
         };
@@ -121,21 +110,14 @@ impl Supervisor {
         }
         let base = ptrace::registers(tid)?;
         let trap = self.space_of(tid).gadget() + 2;
-        ptrace::set_registers(
-            tid,
-            &Registers {
-                rip: trap,
-                orig_rax: u64::MAX,
-                ..base
-            },
-        )?;
+        ptrace::set_registers(tid, &Registers { rip: trap, orig_rax: u64::MAX, ..base })?;
         loop {
             ptrace::resume(tid, 0)?;
             match self.wait_for(tid)? {
                 Stop::Signal(libc::SIGTRAP) if ptrace::rip(tid)? == trap + 1 => return Ok(()),
                 Stop::Signal(_) => {
                     let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
-                    self.task(tid).pending.push_back(info);
+                    self.task(tid).hold_back(info);
                 }
                 _ => {}
             }
@@ -184,10 +166,7 @@ impl Supervisor {
 
     fn reset_action(&mut self, tid: Tid, signal: i32) -> Outcome<()> {
         let at = self.space_of(tid).context + crate::space::SCRATCH;
-        self.space_of(tid)
-            .memory
-            .write(at, &[0; 32])
-            .map_err(|_| Halt::Gone)?;
+        self.space_of(tid).memory.write(at, &[0; 32]).map_err(|_| Halt::Gone)?;
         self.call(tid, libc::SYS_rt_sigaction, [signal as u64, at, 0, 8, 0, 0])?;
         Ok(())
     }
@@ -213,11 +192,7 @@ impl Supervisor {
         self.after_handler_entry(tid, signal)?;
         let registers = ptrace::registers(tid)?;
         self.task(tid).state = State::Ready(registers);
-        if self.deliver_pending(tid)? {
-            Ok(())
-        } else {
-            self.enter(tid, registers)
-        }
+        if self.deliver_pending(tid)? { Ok(()) } else { self.enter(tid, registers) }
     }
 
     /// The kernel answers with SIGSEGV, and a second one is fatal.
@@ -280,11 +255,7 @@ impl Supervisor {
         let (index, borrowed) = match unit.place(offset) {
             Place::Before(index) => (index, [None; 3]),
             Place::Within(index, borrowed) => (index, borrowed),
-            place => panic!(
-                "a fault {} at {:#x}, {place:?}",
-                signals::name(signal),
-                registers.rip
-            ),
+            place => panic!("a fault {} at {:#x}, {place:?}", signals::name(signal), registers.rip),
         };
         let pc = unit.spans[index].pc;
         if unit.behind(index).is_some() {
@@ -292,13 +263,7 @@ impl Supervisor {
             let next = unit.next_pc(index);
             self.account(tid, &code, id, offset, index + 1);
             drop(code);
-            return self.begin_call(
-                tid,
-                Registers {
-                    rip: next,
-                    ..registers
-                },
-            );
+            return self.begin_call(tid, Registers { rip: next, ..registers });
         }
         let mut registers = registers;
         // It may be the application's, for the length of one instruction.
@@ -334,35 +299,23 @@ impl Supervisor {
             // Executable for the application, but nothing there can be read, as behind
             // the end of a mapped file: a load meets the same.
             let rip = code.borrow().arenas[0].load_from_rax();
-            Registers {
-                rip,
-                rax: at,
-                orig_rax: u64::MAX,
-                ..registers
-            }
+            Registers { rip, rax: at, orig_rax: u64::MAX, ..registers }
         } else {
-            Registers {
-                rip: at,
-                orig_rax: u64::MAX,
-                ..registers
-            }
+            Registers { rip: at, orig_rax: u64::MAX, ..registers }
         };
         ptrace::set_registers(tid, &probe)?;
         ptrace::resume(tid, 0)?;
         loop {
-            match self.wait_for(tid)? {
-                Stop::Signal(signal) => {
-                    let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
-                    if signals::is_synchronous(&info) {
-                        if signal == libc::SIGTRAP {
-                            // It can be read after all, by now.
-                            return self.enter(tid, registers);
-                        }
-                        return self.deliver(tid, registers, info);
+            if let Stop::Signal(signal) = self.wait_for(tid)? {
+                let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+                if signals::is_synchronous(&info) {
+                    if signal == libc::SIGTRAP {
+                        // It can be read after all, by now.
+                        return self.enter(tid, registers);
                     }
-                    self.task(tid).pending.push_back(info);
+                    return self.deliver(tid, registers, info);
                 }
-                _ => {}
+                self.task(tid).hold_back(info);
             }
             ptrace::resume(tid, 0)?;
         }
@@ -382,7 +335,7 @@ impl Supervisor {
         let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
         let signal = info.si_signo;
         if self.task(tid).hidden_mask & signals::bit(signal) != 0 {
-            self.task(tid).pending.push_back(info);
+            self.task(tid).hold_back(info);
             return Ok(ptrace::resume(tid, 0)?);
         }
         match self.disposition(tid, signal) {
@@ -414,13 +367,13 @@ impl Supervisor {
                 ..call.registers
             };
             self.adjust_count(tid, -1);
-            self.task(tid).pending.push_back(info);
+            self.task(tid).hold_back(info);
             self.task(tid).state = State::Ready(at_call);
             return self.becomes_ready(tid);
         }
         if !restarts {
             // It is over; the trap behind it will tell.
-            self.task(tid).pending.push_back(info);
+            self.task(tid).hold_back(info);
             return Ok(ptrace::resume(tid, 0)?);
         }
         // The kernel decides about restarting when it builds the frame, so this stop
@@ -474,12 +427,8 @@ impl Supervisor {
         let registers = ptrace::registers(tid)?;
         let gadget = self.space_of(tid).gadget();
         if registers.rip == gadget + 2 && registers.rax as i64 == GAVE_UP {
-            let again = Registers {
-                rip: gadget,
-                rax: registers.orig_rax,
-                orig_rax: u64::MAX,
-                ..registers
-            };
+            let again =
+                Registers { rip: gadget, rax: registers.orig_rax, orig_rax: u64::MAX, ..registers };
             ptrace::set_registers(tid, &again)?;
         }
         Ok(ptrace::resume(tid, 0)?)
@@ -495,29 +444,14 @@ impl Supervisor {
     ) -> Outcome<()> {
         let gadget = self.space_of(tid).gadget();
         let number = registers.orig_rax as u32;
-        let at_call = Registers {
-            rip: next,
-            rax: registers.orig_rax,
-            ..registers
-        };
+        let at_call = Registers { rip: next, rax: registers.orig_rax, ..registers };
         let resumed = if registers.rax as i64 == GAVE_UP {
-            Registers {
-                rip: gadget,
-                rax: registers.orig_rax,
-                orig_rax: u64::MAX,
-                ..registers
-            }
+            Registers { rip: gadget, rax: registers.orig_rax, orig_rax: u64::MAX, ..registers }
         } else {
-            Registers {
-                rip: gadget + 2,
-                ..registers
-            }
+            Registers { rip: gadget + 2, ..registers }
         };
         ptrace::set_registers(tid, &resumed)?;
-        let call = Call {
-            number,
-            registers: at_call,
-        };
+        let call = Call { number, registers: at_call };
         self.task(tid).state = State::InCall(call);
         ptrace::resume(tid, 0)?;
         self.release(tid)
@@ -539,18 +473,11 @@ impl Supervisor {
         if !trace.is_guard(address) {
             return Ok(false);
         }
-        let next = space
-            .memory
-            .read_u64(space.context + TRACE_NEXT.0 as u64)
-            .map_err(|_| Halt::Gone)?;
+        let next =
+            space.memory.read_u64(space.context + TRACE_NEXT.0 as u64).map_err(|_| Halt::Gone)?;
         let next = trace.swap(next);
         space.write_slot(TRACE_NEXT, next);
-        let borrowed = code
-            .placed(id)
-            .unit
-            .borrowed
-            .as_ref()
-            .expect("a traced unit");
+        let borrowed = code.placed(id).unit.borrowed.as_ref().expect("a traced unit");
         let mut registers = *registers;
         set_register(&mut registers, borrowed.registers[0].0, next);
         ptrace::set_registers(tid, &registers)?;
@@ -577,14 +504,7 @@ impl Supervisor {
         let mut reader = crate::regions::Reader::new(&mut space.regions, &space.memory);
         let unit = code.borrow_mut().translate_single(pc, &mut reader);
         match unit {
-            Ok(entry) => self.go(
-                tid,
-                Registers {
-                    rip: entry,
-                    orig_rax: u64::MAX,
-                    ..registers
-                },
-            ),
+            Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
             Err(TranslateError::NoInstruction(_)) => self.try_instruction(tid, registers),
             Err(error) => Err(Halt::Engine(error.into())),
         }

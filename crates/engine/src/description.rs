@@ -80,20 +80,11 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
                 from: r.number()? as u32,
                 loans: [r.loan()?, r.loan()?, r.loan()?],
             },
-            2 => SpanDetail::Syscall {
-                behind: r.number()? as u32,
-            },
-            3 => SpanDetail::Repeats {
-                at: r.number()? as u32,
-            },
+            2 => SpanDetail::Syscall { behind: r.number()? as u32 },
+            3 => SpanDetail::Repeats { at: r.number()? as u32 },
             _ => return None,
         };
-        spans.push(InsnSpan {
-            pc: at,
-            length,
-            code,
-            detail,
-        });
+        spans.push(InsnSpan { pc: at, length, code, detail });
         at += u64::from(length);
     }
     let mut exits = Vec::new();
@@ -112,12 +103,7 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
             5 => ExitKind::Stale,
             _ => return None,
         };
-        exits.push(Exit {
-            stub,
-            site,
-            kind,
-            executed,
-        });
+        exits.push(Exit { stub, site, kind, executed });
     }
     let literals = r.offsets()?;
     let displacements = r.offsets()?;
@@ -220,9 +206,7 @@ impl Reader<'_> {
 
     fn offsets(&mut self) -> Option<Vec<u32>> {
         let count = self.number()?;
-        (0..count)
-            .map(|_| self.number().map(|offset| offset as u32))
-            .collect()
+        (0..count).map(|_| self.number().map(|offset| offset as u32)).collect()
     }
 }
 
@@ -234,9 +218,8 @@ mod tests {
     #[test]
     fn a_description_comes_back_at_another_address() {
         // call rax; with a conditional branch and a call of the kernel before it.
-        let bytes = [
-            0x74, 0x10, 0xb8, 0x27, 0, 0, 0, 0x0f, 0x05, 0x8b, 0x05, 1, 0, 0, 0, 0xff, 0xd0,
-        ];
+        let bytes =
+            [0x74, 0x10, 0xb8, 0x27, 0, 0, 0, 0x0f, 0x05, 0x8b, 0x05, 1, 0, 0, 0, 0xff, 0xd0];
         let base = 0x5555_0000_1000u64;
         let request = Request {
             pc: base,
@@ -260,12 +243,8 @@ mod tests {
         write(&unit, 0x5555_0000_0000, &mut description);
         let moved = read(&description, 0x7f00_0000_0000).unwrap();
         assert_eq!(moved.pc, 0x7f00_0000_1000);
-        let shape = |u: &Unit| {
-            u.spans
-                .iter()
-                .map(|s| (s.pc - u.pc, s.length, s.code))
-                .collect::<Vec<_>>()
-        };
+        let shape =
+            |u: &Unit| u.spans.iter().map(|s| (s.pc - u.pc, s.length, s.code)).collect::<Vec<_>>();
         assert_eq!(shape(&moved), shape(&unit));
         assert_eq!(moved.counted, unit.counted);
         assert_eq!(moved.literals, unit.literals);

@@ -15,16 +15,9 @@ pub enum EngineError {
         "the program reached the instruction {text} at {pc:#x} ({bytes}), which the engine does \
          not translate; please report it"
     )]
-    UnknownInstruction {
-        text: String,
-        bytes: String,
-        pc: u64,
-    },
+    UnknownInstruction { text: String, bytes: String, pc: u64 },
     #[error("{what}: {source}; `why doctor` tells what this machine allows")]
-    System {
-        what: String,
-        source: std::io::Error,
-    },
+    System { what: String, source: std::io::Error },
 }
 
 impl EngineError {

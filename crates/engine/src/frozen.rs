@@ -58,10 +58,7 @@ impl Frozen {
 impl Code {
     /// Whether an archived unit begins at `pc`: its entry.
     pub(crate) fn frozen_entry(&self, pc: Address) -> Option<Address> {
-        let frozen = self
-            .frozen
-            .iter()
-            .find(|f| !f.dead && f.image.range.contains(&pc))?;
+        let frozen = self.frozen.iter().find(|f| !f.dead && f.image.range.contains(&pc))?;
         frozen.unit_at(pc)
     }
 
@@ -113,10 +110,9 @@ impl Code {
             (unit, Some((index, [start, _]))) if unit.is_none_or(|(_, [u, ..])| u < start) => {
                 (Item::Link(frozen.first_link + index), offset - start)
             }
-            (Some((index, [start, ..])), _) => (
-                Item::Unit(self.materialise(number, index).0),
-                offset - start,
-            ),
+            (Some((index, [start, ..])), _) => {
+                (Item::Unit(self.materialise(number, index).0), offset - start)
+            }
             _ => (Item::Glue, offset),
         }
     }
@@ -184,13 +180,9 @@ impl Code {
 
     /// All translations of an image, as an archive; none if it would hold no news.
     pub fn freeze(&mut self, image: &Image) -> Option<Contents> {
-        let number = self
-            .frozen
-            .iter()
-            .position(|f| !f.dead && f.image.range == image.range);
-        let archived = number.map_or(0, |n| {
-            self.frozen[n].archive.records::<3>(Section::Units).len()
-        });
+        let number = self.frozen.iter().position(|f| !f.dead && f.image.range == image.range);
+        let archived =
+            number.map_or(0, |n| self.frozen[n].archive.records::<3>(Section::Units).len());
         let fresh = self.units_within(&image.range);
         if fresh.len() < NEWS + archived / 100 {
             return None;
@@ -209,11 +201,7 @@ impl Code {
         });
         ids.retain(|&id| {
             let placed = self.placed(id);
-            let known = |page| {
-                image
-                    .offset(page)
-                    .is_some_and(|o| checksums.contains_key(&o))
-            };
+            let known = |page| image.offset(page).is_some_and(|o| checksums.contains_key(&o));
             image.range.contains(&placed.unit.pc) && placed.pages().into_iter().all(known)
         });
         ids.sort_by_key(|&id| self.placed(id).unit.pc);
@@ -241,13 +229,8 @@ impl Relocation {
         let shift = image.wrapping_sub(code) as i64;
         // All displacements change by the same amount and were within reach of the
         // arena; so they are now, if the arena lies as it did, give or take its size.
-        let displacement = i32::try_from(shift)
-            .ok()
-            .filter(|s| s.unsigned_abs() < NUDGE)?;
-        Some(Relocation {
-            image,
-            displacement,
-        })
+        let displacement = i32::try_from(shift).ok().filter(|s| s.unsigned_abs() < NUDGE)?;
+        Some(Relocation { image, displacement })
     }
 
     fn apply(&self, archive: &Archive, code: &mut [u8]) {
@@ -301,10 +284,7 @@ impl<'a> Freezer<'a> {
             let start = self.copy(id);
             let unit = &self.code.placed(id).unit;
             self.entries.insert(unit.pc, start);
-            let address = self
-                .image
-                .offset(unit.pc)
-                .expect("units lie within the image");
+            let address = self.image.offset(unit.pc).expect("units lie within the image");
             push(&mut units, &[start, address, descriptions.len() as u32]);
             description::write(unit, self.image.bias, &mut descriptions);
         }
@@ -313,10 +293,7 @@ impl<'a> Freezer<'a> {
         }
         let mut by_address = Vec::new();
         for (index, &id) in self.ids.iter().enumerate() {
-            let address = self
-                .image
-                .offset(self.code.placed(id).unit.pc)
-                .expect("as above");
+            let address = self.image.offset(self.code.placed(id).unit.pc).expect("as above");
             push(&mut by_address, &[address, index as u32]);
         }
         let links = self.links();
@@ -341,8 +318,7 @@ impl<'a> Freezer<'a> {
     }
 
     fn align(&mut self) {
-        self.bytes
-            .resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0xcc);
+        self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0xcc);
     }
 
     /// Copies a unit's code as it is in the cache now.
@@ -354,9 +330,7 @@ impl<'a> Freezer<'a> {
         let moved = placed.at.wrapping_sub(self.at + start as u64) as i64;
         for &offset in &placed.unit.displacements {
             let at = start + offset as usize;
-            let old = i64::from(i32::from_le_bytes(
-                self.bytes[at..at + 4].try_into().unwrap(),
-            ));
+            let old = i64::from(i32::from_le_bytes(self.bytes[at..at + 4].try_into().unwrap()));
             let new = i32::try_from(old + moved).expect("an arena is within reach of itself");
             self.bytes[at..at + 4].copy_from_slice(&new.to_le_bytes());
             push(&mut self.displacements, &[at as u32]);
@@ -403,10 +377,7 @@ impl<'a> Freezer<'a> {
             let link = chain::link(self.at + u64::from(start), 0);
             self.bytes.extend(&link.code);
             self.patch(start + link.to_unit.0, entry);
-            push(
-                &mut links,
-                &[start, self.image.offset(pc).expect("within the image")],
-            );
+            push(&mut links, &[start, self.image.offset(pc).expect("within the image")]);
         }
         links
     }

@@ -28,18 +28,10 @@ impl Identity {
 
     pub fn bytes(&self) -> Vec<u8> {
         let (m, c) = (self.modified, self.changed);
-        [
-            self.device,
-            self.inode,
-            self.size,
-            m.0 as u64,
-            m.1 as u64,
-            c.0 as u64,
-            c.1 as u64,
-        ]
-        .iter()
-        .flat_map(|number| number.to_le_bytes())
-        .collect()
+        [self.device, self.inode, self.size, m.0 as u64, m.1 as u64, c.0 as u64, c.1 as u64]
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect()
     }
 }
 
@@ -56,11 +48,7 @@ pub struct Image {
 impl Image {
     pub fn new(identity: Identity, range: Range<Address>, offset: u64) -> Image {
         let bias = range.start.wrapping_sub(offset);
-        Image {
-            identity,
-            range,
-            bias,
-        }
+        Image { identity, range, bias }
     }
 
     /// The offset of an address in the file, where that is a number of 32 bits.

@@ -34,10 +34,7 @@ impl Supervisor {
             return Ok(());
         };
         self.space_of(tid).regions.add_file(range.clone());
-        let key = Key {
-            identity: identity.clone(),
-            tool: self.options.tool,
-        };
+        let key = Key { identity: identity.clone(), tool: self.options.tool };
         if !self.archives.contains_key(&key)
             && let Some(archive) = open_archive(&key, &file)
         {
@@ -48,15 +45,8 @@ impl Supervisor {
 
     /// Takes what earlier runs translated of an image into the cache.
     pub(crate) fn thaw(&mut self, tid: Tid, image: Image) -> Outcome<()> {
-        self.space_of(tid)
-            .code
-            .borrow_mut()
-            .images
-            .push(image.clone());
-        let key = Key {
-            identity: image.identity.clone(),
-            tool: self.options.tool,
-        };
+        self.space_of(tid).code.borrow_mut().images.push(image.clone());
+        let key = Key { identity: image.identity.clone(), tool: self.options.tool };
         if let Some(archive) = self.archives.get(&key).cloned() {
             self.make_room(tid, image.range.start)?;
             self.space_of(tid).code.borrow_mut().thaw(&image, archive);
@@ -77,10 +67,7 @@ impl Supervisor {
             let Some(contents) = code.freeze(&image) else {
                 continue;
             };
-            let key = Key {
-                identity: image.identity,
-                tool: self.options.tool,
-            };
+            let key = Key { identity: image.identity, tool: self.options.tool };
             self.archives.remove(&key);
             // Without an archive the next run is slower, and that is all.
             let _ = archive::write(&directory, &key, &contents);
@@ -96,10 +83,7 @@ fn open_archive(key: &Key, file: &File) -> Option<Archive> {
     let same = pages.iter().all(|[offset, checksum]| {
         let mut page = [0; PAGE as usize];
         let start = offset as usize;
-        let Some(bytes) = map
-            .bytes()
-            .get(start..map.bytes().len().min(start + page.len()))
-        else {
+        let Some(bytes) = map.bytes().get(start..map.bytes().len().min(start + page.len())) else {
             return false;
         };
         // Memory behind the file's end is zero.

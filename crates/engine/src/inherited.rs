@@ -28,22 +28,15 @@ extern "C" fn look() {
     SIGPIPE_IGNORED.store(ignored, Ordering::Relaxed);
     for (stream, closed) in (0..).zip(&CLOSED) {
         // SAFETY: plain system call.
-        closed.store(
-            unsafe { libc::fcntl(stream, libc::F_GETFD) } == -1,
-            Ordering::Relaxed,
-        );
+        closed.store(unsafe { libc::fcntl(stream, libc::F_GETFD) } == -1, Ordering::Relaxed);
     }
 }
 
 /// Blocks all signals, and gives back which were blocked before.
 pub fn block_signals() -> Result<SigSet> {
     let mut before = SigSet::empty();
-    sigprocmask(
-        SigmaskHow::SIG_SETMASK,
-        Some(&SigSet::all()),
-        Some(&mut before),
-    )
-    .map_err(|error| EngineError::system("blocking signals")(error.into()))?;
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))
+        .map_err(|error| EngineError::system("blocking signals")(error.into()))?;
     Ok(before)
 }
 

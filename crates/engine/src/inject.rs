@@ -66,7 +66,7 @@ impl Supervisor {
             "an injected call faulted: {} in thread {tid}",
             signals::name(info.si_signo),
         );
-        self.task(tid).pending.push_back(info);
+        self.task(tid).hold_back(info);
         Ok(())
     }
 
@@ -122,11 +122,7 @@ impl Supervisor {
         let map = |file| [at, size, protection as u64, flags, file, offset];
         let mut file = self.call(tid, libc::SYS_openat, open)?;
         // A process of another user may not look into ours.
-        let lender = if file == -i64::from(libc::EACCES) {
-            Lender::new(tid)
-        } else {
-            None
-        };
+        let lender = if file == -i64::from(libc::EACCES) { Lender::new(tid) } else { None };
         if let Some(lender) = &lender {
             let open = self.open_arguments(tid, lender.path(memory))?;
             file = self.call(tid, libc::SYS_openat, open)?;
@@ -135,18 +131,8 @@ impl Supervisor {
             return self.map_by_helper(tid, open, &map);
         }
         let file = expect_success("opening the engine's memory", file)?;
-        let mapped = self.must(
-            tid,
-            "mapping the engine's memory",
-            libc::SYS_mmap,
-            map(file),
-        );
-        self.must(
-            tid,
-            "closing a descriptor",
-            libc::SYS_close,
-            [file, 0, 0, 0, 0, 0],
-        )?;
+        let mapped = self.must(tid, "mapping the engine's memory", libc::SYS_mmap, map(file));
+        self.must(tid, "closing a descriptor", libc::SYS_close, [file, 0, 0, 0, 0, 0])?;
         mapped.map(drop)
     }
 
@@ -222,11 +208,7 @@ impl Supervisor {
     /// changes what its code is: it starts afresh with an empty cache.
     pub(crate) fn own_code(&mut self, tid: Tid) -> Outcome<()> {
         let shared = self.space_of(tid).code.clone();
-        let users = self
-            .spaces
-            .values()
-            .filter(|space| Rc::ptr_eq(&space.code, &shared))
-            .count();
+        let users = self.spaces.values().filter(|space| Rc::ptr_eq(&space.code, &shared)).count();
         if users == 1 {
             return Ok(());
         }
@@ -263,12 +245,7 @@ impl Supervisor {
     /// Changes the protection of application memory.
     pub(crate) fn protect(&mut self, tid: Tid, at: Address, size: u64, prot: i32) -> Outcome<()> {
         let arguments = [at, size, prot as u64, 0, 0, 0];
-        self.must(
-            tid,
-            "protecting application memory",
-            libc::SYS_mprotect,
-            arguments,
-        )?;
+        self.must(tid, "protecting application memory", libc::SYS_mprotect, arguments)?;
         Ok(())
     }
 }

@@ -47,13 +47,10 @@ fn pair() -> Result<(UnixStream, UnixStream)> {
 
 /// Runs a program to its end.
 pub fn run(command: &Command) -> Result<Report> {
-    let name = command
-        .words
-        .first()
-        .ok_or_else(|| EngineError::CannotStart {
-            status: 125,
-            message: "no program was named; give it after --".to_owned(),
-        })?;
+    let name = command.words.first().ok_or_else(|| EngineError::CannotStart {
+        status: 125,
+        message: "no program was named; give it after --".to_owned(),
+    })?;
     let path = program::find(name)?;
     let (messages, to_messages) = pair()?;
     let (relay, from_relay) = pair()?;
@@ -64,11 +61,7 @@ pub fn run(command: &Command) -> Result<Report> {
     match unsafe { fork() }.map_err(|e| EngineError::system("starting the supervisor")(e.into()))? {
         ForkResult::Child => {
             drop((messages, relay));
-            let front = ToFront {
-                why,
-                messages: to_messages,
-                relay: from_relay,
-            };
+            let front = ToFront { why, messages: to_messages, relay: from_relay };
             let status = supervise(command, &path, &mask, front);
             std::process::exit(status);
         }
@@ -78,10 +71,7 @@ pub fn run(command: &Command) -> Result<Report> {
             inherited::release_descriptors(libc::STDERR_FILENO);
             let relay = Relay::new(relay, child.as_raw())?;
             let result = follow(Messages::new(messages), relay);
-            if result
-                .as_ref()
-                .is_ok_and(|report| report.descendants_alive == 0)
-            {
+            if result.as_ref().is_ok_and(|report| report.descendants_alive == 0) {
                 // Its resource usage becomes ours.
                 let _ = nix::sys::wait::waitpid(child, None);
             }
@@ -163,10 +153,7 @@ fn supervise(command: &Command, path: &std::path::Path, mask: &SigSet, front: To
     match try_supervise(command, path, mask, front) {
         Ok(()) => 0,
         Err(error) => {
-            let failed = Message::Failed {
-                status: error.status(),
-                message: error.to_string(),
-            };
+            let failed = Message::Failed { status: error.status(), message: error.to_string() };
             send(&to, &failed);
             125
         }
@@ -180,13 +167,7 @@ fn report_panics(to: &UnixStream) {
     std::panic::set_hook(Box::new(move |panic| {
         let text = panic.to_string().replace('\n', " ");
         let message = format!("the engine has a defect, please report it: {text}");
-        send(
-            &to,
-            &Message::Failed {
-                status: 125,
-                message,
-            },
-        );
+        send(&to, &Message::Failed { status: 125, message });
         std::process::exit(125);
     }));
 }
@@ -205,12 +186,7 @@ fn try_supervise(
     relay::start_witness(front.relay, tid)?;
     timer::prepare();
     let why = front.why;
-    let copy = || {
-        front
-            .messages
-            .try_clone()
-            .map_err(EngineError::system("copying a descriptor"))
-    };
+    let copy = || front.messages.try_clone().map_err(EngineError::system("copying a descriptor"));
     let (ended, stopped) = (copy()?, copy()?);
     let options = Options {
         tool: command.tool,
@@ -270,10 +246,7 @@ fn start(command: &Command, path: &std::path::Path, mask: &SigSet) -> Result<Tid
                         let _ = failure.read_exact(&mut errno);
                         let error = std::io::Error::from_raw_os_error(i32::from_le_bytes(errno));
                         let message = format!("cannot run {}: {error}", path.display());
-                        return Err(EngineError::CannotStart {
-                            status: 126,
-                            message,
-                        });
+                        return Err(EngineError::CannotStart { status: 126, message });
                     }
                     (_, Stop::Signal(signal)) => drop(ptrace::resume(tid, signal)),
                     _ => drop(ptrace::resume(tid, 0)),
@@ -288,10 +261,8 @@ fn exec(path: &std::path::Path, words: &[OsString]) -> i32 {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
         return libc::EINVAL;
     };
-    let words: Vec<CString> = words
-        .iter()
-        .filter_map(|word| CString::new(word.as_bytes()).ok())
-        .collect();
+    let words: Vec<CString> =
+        words.iter().filter_map(|word| CString::new(word.as_bytes()).ok()).collect();
     match nix::unistd::execv(&path, &words) {
         Ok(never) => match never {},
         Err(errno) => errno as i32,

@@ -68,8 +68,5 @@ fn credentials(target: Tid) -> Option<(Uid, Gid)> {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         line.split_whitespace().nth(3)?.parse().ok()
     };
-    Some((
-        Uid::from_raw(of_files("Uid:")?),
-        Gid::from_raw(of_files("Gid:")?),
-    ))
+    Some((Uid::from_raw(of_files("Uid:")?), Gid::from_raw(of_files("Gid:")?)))
 }

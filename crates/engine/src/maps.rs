@@ -58,15 +58,11 @@ pub fn place_near(maps: &[Mapping], near: Address, size: u64) -> Option<Address>
     let free = |at: Address| {
         at >= lowest
             && at + size <= highest
-            && maps
-                .iter()
-                .all(|m| m.range.end <= at || m.range.start >= at + size)
+            && maps.iter().all(|m| m.range.end <= at || m.range.start >= at + size)
     };
     let offsets = [8, 9, 10, 7, 6, 5, 4, 3, 11, 2, 1].into_iter();
     let below = offsets.clone().map(|n: i64| -n * STEP);
-    let above = [11, 10, 9, 8, 7, 6, 5, 4, 3]
-        .into_iter()
-        .map(|n: i64| n * STEP);
+    let above = [11, 10, 9, 8, 7, 6, 5, 4, 3].into_iter().map(|n: i64| n * STEP);
     below
         .chain(above)
         .filter_map(|offset| near.checked_add_signed(offset))

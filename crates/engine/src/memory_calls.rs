@@ -16,11 +16,7 @@ const WRITE: u64 = libc::PROT_WRITE as u64;
 
 /// What x86 makes of a protection: what can be executed can be read.
 fn without_exec(protection: u64) -> u64 {
-    if protection & EXEC != 0 {
-        protection & !EXEC | READ
-    } else {
-        protection
-    }
+    if protection & EXEC != 0 { protection & !EXEC | READ } else { protection }
 }
 
 fn pages(start: Address, size: u64) -> Range<Address> {
@@ -33,12 +29,8 @@ fn failed(result: u64) -> bool {
 }
 
 /// Advice after which memory holds something else.
-const DISCARDS: [i32; 4] = [
-    libc::MADV_DONTNEED,
-    libc::MADV_FREE,
-    libc::MADV_REMOVE,
-    libc::MADV_DONTNEED_LOCKED,
-];
+const DISCARDS: [i32; 4] =
+    [libc::MADV_DONTNEED, libc::MADV_FREE, libc::MADV_REMOVE, libc::MADV_DONTNEED_LOCKED];
 
 impl Supervisor {
     pub(crate) fn change_memory(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
@@ -69,13 +61,7 @@ impl Supervisor {
             libc::SYS_shmat => {
                 const SHM_EXEC: u64 = 0o100000;
                 let asked = registers.rdx;
-                let result = self.make(
-                    tid,
-                    &Registers {
-                        rdx: asked & !SHM_EXEC,
-                        ..registers
-                    },
-                )?;
+                let result = self.make(tid, &Registers { rdx: asked & !SHM_EXEC, ..registers })?;
                 if !failed(result) {
                     self.reread_map(tid, result, asked & SHM_EXEC != 0)?;
                 }
@@ -96,10 +82,7 @@ impl Supervisor {
 
     fn map(&mut self, tid: Tid, registers: &Registers) -> Outcome<u64> {
         let (size, protection, flags) = (registers.rsi, registers.rdx, registers.r10);
-        let asked = Registers {
-            rdx: without_exec(protection),
-            ..*registers
-        };
+        let asked = Registers { rdx: without_exec(protection), ..*registers };
         let result = self.make(tid, &asked)?;
         if failed(result) {
             return Ok(result);
@@ -121,10 +104,7 @@ impl Supervisor {
 
     fn set_protection(&mut self, tid: Tid, registers: &Registers) -> Outcome<u64> {
         let (start, size, protection) = (registers.rdi, registers.rsi, registers.rdx);
-        let asked = Registers {
-            rdx: without_exec(protection),
-            ..*registers
-        };
+        let asked = Registers { rdx: without_exec(protection), ..*registers };
         let result = self.make(tid, &asked)?;
         if failed(result) {
             return Ok(result);
@@ -164,20 +144,14 @@ impl Supervisor {
     }
 
     fn mapping_at(&self, tid: Tid, address: Address) -> Outcome<Range<Address>> {
-        let found = maps::read(tid)?
-            .into_iter()
-            .find(|m| m.range.contains(&address));
+        let found = maps::read(tid)?.into_iter().find(|m| m.range.contains(&address));
         Ok(found.map_or(address..address, |m| m.range))
     }
 
     fn reread_map(&mut self, tid: Tid, at: Address, executable: bool) -> Outcome<()> {
         let range = self.mapping_at(tid, at)?;
         self.forget_code(tid, range.clone())?;
-        if executable {
-            self.allow_code(tid, range, true, true)
-        } else {
-            Ok(())
-        }
+        if executable { self.allow_code(tid, range, true, true) } else { Ok(()) }
     }
 
     /// The application counts this range as executable from now on.

@@ -10,14 +10,8 @@ const MASK_BYTES: usize = 128;
 pub fn affinity() -> Vec<u8> {
     let mut mask = vec![0; MASK_BYTES];
     // SAFETY: the buffer has the given length.
-    let length = unsafe {
-        libc::syscall(
-            libc::SYS_sched_getaffinity,
-            0,
-            mask.len(),
-            mask.as_mut_ptr(),
-        )
-    };
+    let length =
+        unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, mask.len(), mask.as_mut_ptr()) };
     mask.truncate(length.max(0) as usize);
     mask
 }
@@ -41,15 +35,9 @@ fn only(processor: usize) -> [u8; MASK_BYTES] {
 /// Keeps a thread of the target where it wants to be: with the engine if it may be
 /// there, elsewhere if it must.
 pub fn place(tid: i32, wanted: &[u8], engine: usize) {
-    let with_engine = wanted
-        .get(engine / 8)
-        .is_some_and(|byte| byte & 1 << (engine % 8) != 0);
+    let with_engine = wanted.get(engine / 8).is_some_and(|byte| byte & 1 << (engine % 8) != 0);
     // A failure means that the thread has just ended.
-    let _ = if with_engine {
-        pin_thread(tid, &only(engine))
-    } else {
-        pin_thread(tid, wanted)
-    };
+    let _ = if with_engine { pin_thread(tid, &only(engine)) } else { pin_thread(tid, wanted) };
 }
 
 /// Moves the calling thread off the engine's processor, if there is another one.
@@ -70,11 +58,7 @@ fn pin_thread(tid: i32, mask: &[u8]) -> io::Result<()> {
     // SAFETY: the buffer has the given length.
     let result =
         unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid, mask.len(), mask.as_ptr()) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Whether the kernel lets programs use `wrgsbase`.

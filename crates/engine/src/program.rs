@@ -38,15 +38,10 @@ fn locate(name: &OsStr) -> Result<PathBuf, EngineError> {
         return Err(missing());
     }
     let search: OsString = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    let candidates: Vec<PathBuf> = std::env::split_paths(&search)
-        .map(|dir| dir.join(name))
-        .filter(|p| p.is_file())
-        .collect();
+    let candidates: Vec<PathBuf> =
+        std::env::split_paths(&search).map(|dir| dir.join(name)).filter(|p| p.is_file()).collect();
     let executable = candidates.iter().find(|path| is_executable(path));
-    executable
-        .or(candidates.first())
-        .cloned()
-        .ok_or_else(missing)
+    executable.or(candidates.first()).cloned().ok_or_else(missing)
 }
 
 fn is_executable(path: &Path) -> bool {
@@ -77,10 +72,7 @@ fn check(program: &Path, path: &Path, depth: usize) -> Result<(), EngineError> {
         return refuse(NOT_RUNNABLE, "it is not a regular file");
     }
     if !is_executable(path) {
-        return refuse(
-            NOT_RUNNABLE,
-            "it is not executable; `chmod +x` it if it should be",
-        );
+        return refuse(NOT_RUNNABLE, "it is not executable; `chmod +x` it if it should be");
     }
     if changes_identity(&metadata) {
         let why = "it is set-user-ID or set-group-ID, and the kernel takes these rights from a \
@@ -96,10 +88,7 @@ fn check(program: &Path, path: &Path, depth: usize) -> Result<(), EngineError> {
     if let Some(line) = head.strip_prefix(b"#!") {
         let end = line.iter().position(|&b| b == b'\n').unwrap_or(line.len());
         let line = line[..end].trim_ascii();
-        let name = line
-            .split(|&b| b == b' ' || b == b'\t')
-            .next()
-            .unwrap_or(line);
+        let name = line.split(|&b| b == b' ' || b == b'\t').next().unwrap_or(line);
         if depth >= 4 || name.is_empty() {
             return refuse(NOT_RUNNABLE, "its first line names no interpreter");
         }
@@ -122,12 +111,7 @@ fn changes_identity(metadata: &fs::Metadata) -> bool {
 fn elf_defect(head: &[u8], size: u64) -> Option<&'static str> {
     let field = |at: usize, length: usize| -> Option<u64> {
         let bytes = head.get(at..at + length)?;
-        Some(
-            bytes
-                .iter()
-                .rev()
-                .fold(0, |value, &byte| value << 8 | u64::from(byte)),
-        )
+        Some(bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
     };
     if !head.starts_with(&elf::ELFMAG) {
         return Some("it is neither an ELF program nor a script with a #! line");

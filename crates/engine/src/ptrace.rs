@@ -19,21 +19,13 @@ fn request(kind: u32, tid: pid_t, addr: usize, data: usize) -> io::Result<c_long
     // SAFETY: every caller below passes addresses of live, large enough objects for
     // the requests that write through them.
     let result = unsafe { libc::ptrace(kind, tid, addr as *mut c_void, data as *mut c_void) };
-    if result == -1 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// Anything but the tracee's death is a defect of the engine.
 fn expect_alive<T>(what: &str, tid: pid_t, result: io::Result<T>) -> Result<T> {
     result.map_err(|error| {
-        assert_eq!(
-            error.raw_os_error(),
-            Some(libc::ESRCH),
-            "ptrace {what} of {tid}: {error}"
-        );
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH), "ptrace {what} of {tid}: {error}");
         Gone
     })
 }
@@ -54,21 +46,11 @@ pub fn interrupt(tid: pid_t) -> Result<()> {
 }
 
 pub fn resume(tid: pid_t, signal: i32) -> Result<()> {
-    expect_alive(
-        "cont",
-        tid,
-        request(libc::PTRACE_CONT, tid, 0, signal as usize),
-    )
-    .map(drop)
+    expect_alive("cont", tid, request(libc::PTRACE_CONT, tid, 0, signal as usize)).map(drop)
 }
 
 pub fn step(tid: pid_t, signal: i32) -> Result<()> {
-    expect_alive(
-        "step",
-        tid,
-        request(libc::PTRACE_SINGLESTEP, tid, 0, signal as usize),
-    )
-    .map(drop)
+    expect_alive("step", tid, request(libc::PTRACE_SINGLESTEP, tid, 0, signal as usize)).map(drop)
 }
 
 pub fn resume_to_syscall(tid: pid_t) -> Result<()> {
@@ -82,12 +64,7 @@ pub fn listen(tid: pid_t) -> Result<()> {
 
 pub fn registers(tid: pid_t) -> Result<Registers> {
     let mut registers = MaybeUninit::<Registers>::uninit();
-    let got = request(
-        libc::PTRACE_GETREGS,
-        tid,
-        0,
-        registers.as_mut_ptr() as usize,
-    );
+    let got = request(libc::PTRACE_GETREGS, tid, 0, registers.as_mut_ptr() as usize);
     expect_alive("getregs", tid, got)?;
     // SAFETY: the kernel filled the whole structure.
     Ok(unsafe { registers.assume_init() })
@@ -134,65 +111,36 @@ pub fn queued_signals(tid: pid_t) -> Result<Vec<siginfo_t>> {
         flags: u32,
         count: i32,
     }
-    let peek = Peek {
-        offset: 0,
-        flags: 0,
-        count: MOST as i32,
-    };
+    let peek = Peek { offset: 0, flags: 0, count: MOST as i32 };
     // SAFETY: an all-zero siginfo_t is valid.
     let mut queue: [siginfo_t; MOST] = unsafe { std::mem::zeroed() };
-    let (at, to) = (
-        std::ptr::from_ref(&peek) as usize,
-        queue.as_mut_ptr() as usize,
-    );
-    let count = expect_alive(
-        "peeksiginfo",
-        tid,
-        request(libc::PTRACE_PEEKSIGINFO, tid, at, to),
-    )?;
+    let (at, to) = (std::ptr::from_ref(&peek) as usize, queue.as_mut_ptr() as usize);
+    let count = expect_alive("peeksiginfo", tid, request(libc::PTRACE_PEEKSIGINFO, tid, at, to))?;
     Ok(queue[..count as usize].to_vec())
 }
 
 pub fn set_signal_info(tid: pid_t, info: &siginfo_t) -> Result<()> {
     let data = std::ptr::from_ref(info) as usize;
-    expect_alive(
-        "setsiginfo",
-        tid,
-        request(libc::PTRACE_SETSIGINFO, tid, 0, data),
-    )
-    .map(drop)
+    expect_alive("setsiginfo", tid, request(libc::PTRACE_SETSIGINFO, tid, 0, data)).map(drop)
 }
 
 pub fn event_message(tid: pid_t) -> Result<u64> {
     let mut message: u64 = 0;
     let data = std::ptr::from_mut(&mut message) as usize;
-    expect_alive(
-        "geteventmsg",
-        tid,
-        request(libc::PTRACE_GETEVENTMSG, tid, 0, data),
-    )?;
+    expect_alive("geteventmsg", tid, request(libc::PTRACE_GETEVENTMSG, tid, 0, data))?;
     Ok(message)
 }
 
 pub fn signal_mask(tid: pid_t) -> Result<u64> {
     let mut mask: u64 = 0;
     let data = std::ptr::from_mut(&mut mask) as usize;
-    expect_alive(
-        "getsigmask",
-        tid,
-        request(libc::PTRACE_GETSIGMASK, tid, 8, data),
-    )?;
+    expect_alive("getsigmask", tid, request(libc::PTRACE_GETSIGMASK, tid, 8, data))?;
     Ok(mask)
 }
 
 pub fn set_signal_mask(tid: pid_t, mask: u64) -> Result<()> {
     let data = std::ptr::from_ref(&mask) as usize;
-    expect_alive(
-        "setsigmask",
-        tid,
-        request(libc::PTRACE_SETSIGMASK, tid, 8, data),
-    )
-    .map(drop)
+    expect_alive("setsigmask", tid, request(libc::PTRACE_SETSIGMASK, tid, 8, data)).map(drop)
 }
 
 pub fn poke(tid: pid_t, address: u64, word: u64) -> Result<()> {
@@ -216,7 +164,7 @@ pub enum Stop {
     /// Stopped by `PTRACE_INTERRUPT`, by being created, or by the end of a group stop.
     Interrupted,
     /// The whole process is stopped by this signal.
-    GroupStop(i32),
+    WholeProcess(i32),
 }
 
 impl Stop {
@@ -236,7 +184,7 @@ impl Stop {
             libc::PTRACE_EVENT_VFORK => Stop::Vfork,
             libc::PTRACE_EVENT_EXEC => Stop::Exec,
             libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Stop::Interrupted,
-            libc::PTRACE_EVENT_STOP => Stop::GroupStop(signal),
+            libc::PTRACE_EVENT_STOP => Stop::WholeProcess(signal),
             event => panic!("ptrace event {event} was not asked for"),
         }
     }

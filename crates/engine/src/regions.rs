@@ -43,12 +43,7 @@ impl Clone for Regions {
 impl Regions {
     pub fn add(&mut self, range: Range<Address>, writable: bool, shared: bool) {
         self.remove(&range);
-        let region = Region {
-            end: range.end,
-            writable,
-            shared,
-            from_file: false,
-        };
+        let region = Region { end: range.end, writable, shared, from_file: false };
         self.regions.insert(range.start, region);
     }
 
@@ -71,13 +66,7 @@ impl Regions {
         for (start, region) in &touched {
             self.regions.remove(start);
             if *start < range.start {
-                self.regions.insert(
-                    *start,
-                    Region {
-                        end: range.start,
-                        ..region.clone()
-                    },
-                );
+                self.regions.insert(*start, Region { end: range.start, ..region.clone() });
             }
             if region.end > range.end {
                 self.regions.insert(range.end, region.clone());
@@ -100,10 +89,7 @@ impl Regions {
     }
 
     pub fn overlaps(&self, range: &Range<Address>) -> bool {
-        self.regions
-            .range(..range.end)
-            .next_back()
-            .is_some_and(|(_, r)| r.end > range.start)
+        self.regions.range(..range.end).next_back().is_some_and(|(_, r)| r.end > range.start)
     }
 
     /// The pages of `range` that hold executable code the application can change and
@@ -125,8 +111,7 @@ impl Regions {
 
     /// Whether the application can change the code at `address`.
     pub fn is_changeable(&self, address: Address) -> bool {
-        self.region(address)
-            .is_some_and(|region| region.writable || region.shared)
+        self.region(address).is_some_and(|region| region.writable || region.shared)
     }
 
     pub fn is_writable(&self, page: Address) -> bool {
@@ -155,9 +140,7 @@ impl Regions {
 
     /// Where executable memory begins and ends.
     pub fn edges(&self) -> impl Iterator<Item = Address> {
-        self.regions
-            .iter()
-            .flat_map(|(start, region)| [*start, region.end])
+        self.regions.iter().flat_map(|(start, region)| [*start, region.end])
     }
 
     /// Whether any executable memory is shared with others.
@@ -181,11 +164,7 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub fn new(regions: &'a mut Regions, memory: &'a Memory) -> Reader<'a> {
-        Reader {
-            regions,
-            memory,
-            constant_only: false,
-        }
+        Reader { regions, memory, constant_only: false }
     }
 }
 

@@ -18,13 +18,8 @@ use std::os::unix::net::UnixStream;
 
 /// Signals that are not taken from the kernel's hands: SIGCHLD is about `why`'s own
 /// child, SIGALRM is the supervisor's clock, and a stop signal is to stay pending.
-const NOT_TAKEN: [Signal; 5] = [
-    Signal::SIGCHLD,
-    Signal::SIGALRM,
-    Signal::SIGTSTP,
-    Signal::SIGTTIN,
-    Signal::SIGTTOU,
-];
+const NOT_TAKEN: [Signal; 5] =
+    [Signal::SIGCHLD, Signal::SIGALRM, Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
 const RECORD_BYTES: usize = size_of::<signalfd_siginfo>();
 
@@ -47,11 +42,7 @@ pub struct Relay {
 
 impl Relay {
     pub fn new(witness: UnixStream, supervisor: Tid) -> Result<Relay> {
-        Ok(Relay {
-            arriving: arriving()?,
-            witness,
-            supervisor,
-        })
+        Ok(Relay { arriving: arriving()?, witness, supervisor })
     }
 
     /// Readable when a signal has arrived.
@@ -120,11 +111,7 @@ fn send(program: Tid, signal: &signalfd_siginfo) {
         signal: signal.ssi_signo as c_int,
         error: 0,
         // Nobody may pretend to be `kill` in another's name.
-        code: if signal.ssi_code < 0 {
-            signal.ssi_code
-        } else {
-            libc::SI_QUEUE
-        },
+        code: if signal.ssi_code < 0 { signal.ssi_code } else { libc::SI_QUEUE },
         padding: 0,
         pid: signal.ssi_pid,
         uid: signal.ssi_uid,
@@ -133,12 +120,5 @@ fn send(program: Tid, signal: &signalfd_siginfo) {
     };
     const _: () = assert!(size_of::<Info>() == size_of::<libc::siginfo_t>());
     // SAFETY: `info` is a whole siginfo and outlives the call.
-    unsafe {
-        libc::syscall(
-            libc::SYS_rt_sigqueueinfo,
-            program,
-            info.signal,
-            &raw const info,
-        )
-    };
+    unsafe { libc::syscall(libc::SYS_rt_sigqueueinfo, program, info.signal, &raw const info) };
 }

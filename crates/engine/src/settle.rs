@@ -60,7 +60,7 @@ impl Supervisor {
                         self.faulted(tid, info)?;
                         return Ok(None);
                     }
-                    self.task(tid).pending.push_back(info);
+                    self.task(tid).hold_back(info);
                 }
                 stop => {
                     self.deferred.push_back((tid, stop));
@@ -94,10 +94,7 @@ impl Supervisor {
             Some((Item::Unit(id), offset)) => {
                 let placed = code.placed(UnitId(id));
                 if code.is_dead(UnitId(id)) && offset == 0 {
-                    return Some(Registers {
-                        rip: placed.unit.pc,
-                        ..*registers
-                    });
+                    return Some(Registers { rip: placed.unit.pc, ..*registers });
                 }
                 self.settled_in_unit(tid, registers, &code, UnitId(id), offset)
             }
@@ -123,60 +120,34 @@ impl Supervisor {
         let unit = &placed.unit;
         match unit.place(offset) {
             Place::Before(index) => {
-                let at = Registers {
-                    rip: unit.spans[index].pc,
-                    ..*registers
-                };
+                let at = Registers { rip: unit.spans[index].pc, ..*registers };
                 self.account(tid, code, id, offset, index);
                 Some(self.give_back(tid, at, unit, offset))
             }
             Place::BehindSyscall(index) => {
                 let next = unit.next_pc(index);
                 self.account(tid, code, id, offset, index + 1);
-                Some(Registers {
-                    rip: next,
-                    rcx: next,
-                    ..*registers
-                })
+                Some(Registers { rip: next, rcx: next, ..*registers })
             }
             Place::AtExit(exit) => match unit.exits[exit].kind {
-                ExitKind::Direct(target) => Some(Registers {
-                    rip: target,
-                    ..*registers
-                }),
+                ExitKind::Direct(target) => Some(Registers { rip: target, ..*registers }),
                 ExitKind::Syscall { next } => {
                     self.adjust_count(tid, -1);
-                    Some(Registers {
-                        rip: next - 2,
-                        ..*registers
-                    })
+                    Some(Registers { rip: next - 2, ..*registers })
                 }
                 // Made again, it fails again, and is then looked after.
                 ExitKind::SyscallFault { next } => {
                     self.adjust_count(tid, -1);
                     let rax = self.space_of(tid).read_slot(LAST_CALL);
-                    Some(Registers {
-                        rip: next - 2,
-                        rax,
-                        ..*registers
-                    })
+                    Some(Registers { rip: next - 2, rax, ..*registers })
                 }
                 ExitKind::Breakpoint { .. } => {
                     self.adjust_count(tid, -1);
                     let pc = unit.spans.last().expect("a unit is not empty").pc;
-                    Some(Registers {
-                        rip: pc,
-                        ..*registers
-                    })
+                    Some(Registers { rip: pc, ..*registers })
                 }
-                ExitKind::Stale => Some(Registers {
-                    rip: unit.pc,
-                    ..*registers
-                }),
-                ExitKind::Unsupported { pc } => Some(Registers {
-                    rip: pc,
-                    ..*registers
-                }),
+                ExitKind::Stale => Some(Registers { rip: unit.pc, ..*registers }),
+                ExitKind::Unsupported { pc } => Some(Registers { rip: pc, ..*registers }),
             },
             Place::Within(..) | Place::Leaving => None,
         }

@@ -41,11 +41,7 @@ impl SharedMemory {
                     0,
                 )?
             };
-            Ok(SharedMemory {
-                file,
-                start: start.cast(),
-                size,
-            })
+            Ok(SharedMemory { file, start: start.cast(), size })
         };
         create().map_err(|errno| EngineError::system(what)(errno.into()))
     }
@@ -72,11 +68,7 @@ impl SharedMemory {
         assert!(offset + bytes.len() <= self.size);
         // SAFETY: in bounds by the assertion; the target may read these bytes at any
         // time, and no Rust reference to them exists.
-        unsafe {
-            self.start()
-                .add(offset)
-                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
-        }
+        unsafe { self.start().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
     }
 
     /// Lets `fill` write a part that nobody else reads yet.
@@ -88,11 +80,7 @@ impl SharedMemory {
             // One request for all pages is cheaper than a fault for each; if it is not
             // granted, the faults come.
             let page = offset & !4095;
-            libc::madvise(
-                self.start().add(page).cast(),
-                offset + size - page,
-                MADV_POPULATE_WRITE,
-            );
+            libc::madvise(self.start().add(page).cast(), offset + size - page, MADV_POPULATE_WRITE);
             std::slice::from_raw_parts_mut(self.start().add(offset), size)
         };
         fill(part);
@@ -102,9 +90,7 @@ impl SharedMemory {
         assert!(offset + buffer.len() <= self.size);
         // SAFETY: in bounds by the assertion; no Rust reference to the source exists.
         unsafe {
-            self.start()
-                .add(offset)
-                .copy_to_nonoverlapping(buffer.as_mut_ptr(), buffer.len())
+            self.start().add(offset).copy_to_nonoverlapping(buffer.as_mut_ptr(), buffer.len())
         }
     }
 

@@ -23,20 +23,12 @@ impl Action {
     /// As the kernel lays it out for rt_sigaction.
     pub const BYTES: usize = 32;
 
-    pub const IGNORE: Action = Action {
-        handler: libc::SIG_IGN as u64,
-        ..DEFAULT
-    };
+    pub const IGNORE: Action = Action { handler: libc::SIG_IGN as u64, ..DEFAULT };
 
     pub fn from_bytes(bytes: &[u8; Action::BYTES]) -> Action {
         let word =
             |i: usize| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().expect("eight"));
-        Action {
-            handler: word(0),
-            flags: word(1),
-            restorer: word(2),
-            mask: word(3),
-        }
+        Action { handler: word(0), flags: word(1), restorer: word(2), mask: word(3) }
     }
 
     pub fn to_bytes(self) -> [u8; Action::BYTES] {
@@ -57,12 +49,7 @@ pub enum Disposition {
     Terminate,
 }
 
-const DEFAULT: Action = Action {
-    handler: libc::SIG_DFL as u64,
-    flags: 0,
-    restorer: 0,
-    mask: 0,
-};
+const DEFAULT: Action = Action { handler: libc::SIG_DFL as u64, flags: 0, restorer: 0, mask: 0 };
 
 impl Default for Actions {
     fn default() -> Self {

@@ -42,9 +42,7 @@ pub struct Space {
 
 impl Space {
     pub fn read_slot(&self, slot: Slot) -> u64 {
-        self.memory
-            .read_u64(self.context + slot.0 as u64)
-            .unwrap_or(0)
+        self.memory.read_u64(self.context + slot.0 as u64).unwrap_or(0)
     }
 
     pub fn write_slot(&self, slot: Slot, value: u64) {
@@ -60,9 +58,7 @@ impl Space {
             return 0;
         }
         let _ = self.memory.write(at, &[0; 8 * COUNT_SLOTS]);
-        let slots = bytes
-            .chunks(8)
-            .map(|slot| u64::from_le_bytes(slot.try_into().unwrap()));
+        let slots = bytes.chunks(8).map(|slot| u64::from_le_bytes(slot.try_into().unwrap()));
         slots.fold(0, u64::wrapping_add)
     }
 
@@ -81,13 +77,9 @@ impl Space {
 
     /// All that the engine has mapped.
     pub fn own_ranges(&self) -> Vec<Range<Address>> {
-        let mut ranges = vec![self.context..self.context + TOTAL_BYTES as u64];
-        ranges.extend(self.code.borrow().arenas.iter().map(Arena::range));
-        ranges.extend(
-            self.trace
-                .as_ref()
-                .map(|trace| trace.base..trace.base + SPAN),
-        );
+        let mut ranges: Vec<_> = self.code.borrow().arenas.iter().map(Arena::range).collect();
+        ranges.push(self.context..self.context + TOTAL_BYTES as u64);
+        ranges.extend(self.trace.as_ref().map(|trace| trace.base..trace.base + SPAN));
         ranges
     }
 

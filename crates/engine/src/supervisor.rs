@@ -160,7 +160,7 @@ impl Supervisor {
                 self.task(tid).state = State::Ready(registers);
                 self.becomes_ready(tid)
             }
-            (_, Stop::GroupStop(_)) => Ok(ptrace::listen(tid)?),
+            (_, Stop::WholeProcess(_)) => Ok(ptrace::listen(tid)?),
             (_, Stop::Signal(signal)) => Ok(ptrace::resume(tid, signal)?),
             (State::InCall(_), Stop::Interrupted) => self.disturbed_in_call(tid),
             (_, Stop::Interrupted | Stop::Syscall) => Ok(ptrace::resume(tid, 0)?),
@@ -172,7 +172,7 @@ impl Supervisor {
     /// reports and `why` is told once.
     fn tell_if_stopped(&mut self, stop: Stop) {
         match stop {
-            Stop::GroupStop(signal) if !self.first_is_stopped => {
+            Stop::WholeProcess(signal) if !self.first_is_stopped => {
                 self.first_is_stopped = true;
                 (self.options.on_stop)(signal);
             }

@@ -115,16 +115,9 @@ impl Supervisor {
     /// Starts the call and lets others run meanwhile.
     fn release_into(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let gadget = self.space_of(tid).gadget();
-        let at_gadget = Registers {
-            rip: gadget,
-            orig_rax: u64::MAX,
-            ..registers
-        };
+        let at_gadget = Registers { rip: gadget, orig_rax: u64::MAX, ..registers };
         ptrace::set_registers(tid, &at_gadget)?;
-        let call = Call {
-            number: registers.rax as u32,
-            registers,
-        };
+        let call = Call { number: registers.rax as u32, registers };
         self.task(tid).state = State::InCall(call);
         ptrace::resume(tid, 0)?;
         self.release(tid)
@@ -132,15 +125,10 @@ impl Supervisor {
 
     /// A call begun by [`Supervisor::release_into`] returned.
     pub(crate) fn call_over(&mut self, tid: Tid, call: &Call, result: u64) -> Outcome<()> {
-        if result == EFAULT && self.unwatch_all(tid)? {
-            return self.release_into(
-                tid,
-                Registers {
-                    rax: call.number.into(),
-                    ..call.registers
-                },
-            );
+        if result == EFAULT && self.deserves_another_try(tid, call) {
+            return self.make_again(tid, call);
         }
+        self.task(tid).faulted_call = None;
         let opens = matches!(
             i64::from(call.number),
             libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 | libc::SYS_creat
@@ -151,25 +139,36 @@ impl Supervisor {
         self.finish(tid, call.returned(result))
     }
 
+    /// Whether a call may have failed only because of a page that the engine watches;
+    /// true once for each.
+    fn deserves_another_try(&mut self, tid: Tid, call: &Call) -> bool {
+        let first = self.task(tid).faulted_call != Some(call.next());
+        first && !self.space_of(tid).regions.watched().is_empty()
+    }
+
+    /// Makes a call once more with no page watched. Where that means changing the cache,
+    /// nobody else may be executing in it: the thread then waits for its turn.
+    fn make_again(&mut self, tid: Tid, call: &Call) -> Outcome<()> {
+        self.task(tid).faulted_call = Some(call.next());
+        let at_call = Registers { rax: call.number.into(), ..call.registers };
+        if self.space_of(tid).current.is_none_or(|current| current == tid) {
+            self.unwatch_all(tid)?;
+            return self.release_into(tid, at_call);
+        }
+        self.adjust_count(tid, -1);
+        self.task(tid).unwatch_at_turn = true;
+        let again = Registers { rip: call.next() - 2, orig_rax: u64::MAX, ..at_call };
+        self.finish(tid, again)
+    }
+
     /// A call made in the cache answered EFAULT.
     pub(crate) fn call_faulted(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         if self.unwatch_all(tid)? {
+            self.task(tid).faulted_call = Some(registers.rip);
             let number = self.space_of(tid).read_slot(LAST_CALL);
-            return self.begin_call(
-                tid,
-                Registers {
-                    rax: number,
-                    ..registers
-                },
-            );
+            return self.begin_call(tid, Registers { rax: number, ..registers });
         }
-        self.finish(
-            tid,
-            Registers {
-                orig_rax: u64::MAX,
-                ..registers
-            },
-        )
+        self.finish(tid, Registers { orig_rax: u64::MAX, ..registers })
     }
 
     /// A number that the engine does not know. If the kernel does not know it either,
@@ -186,13 +185,7 @@ impl Supervisor {
 
     /// rt_sigprocmask, without ever really blocking what the engine needs.
     fn change_mask(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let Registers {
-            rdi: how,
-            rsi: set,
-            rdx: old,
-            r10: size,
-            ..
-        } = registers;
+        let Registers { rdi: how, rsi: set, rdx: old, r10: size, .. } = registers;
         if size != 8 {
             return self.answer(tid, &registers, EINVAL);
         }
@@ -221,19 +214,9 @@ impl Supervisor {
     }
 
     fn change_action(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let Registers {
-            rdi: signal,
-            rsi: new,
-            rdx: old,
-            ..
-        } = registers;
+        let Registers { rdi: signal, rsi: new, rdx: old, .. } = registers;
         let mut bytes = [0; Action::BYTES];
-        let read = new != 0
-            && self
-                .space_of(tid)
-                .memory
-                .read_exact(new, &mut bytes)
-                .is_ok();
+        let read = new != 0 && self.space_of(tid).memory.read_exact(new, &mut bytes).is_ok();
         let result = self.make(tid, &registers)?;
         if result != 0 {
             return self.answer(tid, &registers, result);
@@ -256,33 +239,21 @@ impl Supervisor {
     /// rt_sigpending: signals that the engine holds back are pending too.
     fn pending_signals(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let result = self.make(tid, &registers)?;
-        let held = self
-            .task(tid)
-            .pending
-            .iter()
-            .fold(0, |set, info| set | bit(info.si_signo));
+        let held = self.task(tid).pending.iter().fold(0, |set, info| set | bit(info.si_signo));
         let blocked = ptrace::signal_mask(tid)? | self.task(tid).hidden_mask;
         if result == 0 && held & blocked != 0 {
             let memory = &self.space_of(tid).memory;
             let set = memory.read_u64(registers.rdi).map_err(|_| Halt::Gone)?;
-            memory
-                .write_u64(registers.rdi, set | held & blocked)
-                .map_err(|_| Halt::Gone)?;
+            memory.write_u64(registers.rdi, set | held & blocked).map_err(|_| Halt::Gone)?;
         }
         self.answer(tid, &registers, result)
     }
 
     /// rt_sigtimedwait: one of those that the engine holds back may be the answer.
     fn wait_for_signal(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let wanted = self
-            .space_of(tid)
-            .memory
-            .read_u64(registers.rdi)
-            .unwrap_or(0);
+        let wanted = self.space_of(tid).memory.read_u64(registers.rdi).unwrap_or(0);
         let pending = &mut self.task(tid).pending;
-        let index = pending
-            .iter()
-            .position(|info| wanted & bit(info.si_signo) != 0);
+        let index = pending.iter().position(|info| wanted & bit(info.si_signo) != 0);
         let Some(info) = index.and_then(|index| pending.remove(index)) else {
             return self.release_into(tid, registers);
         };
@@ -299,14 +270,7 @@ impl Supervisor {
     /// rt_sigreturn: the kernel takes all registers from the frame.
     fn return_from_handler(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let gadget = self.space_of(tid).gadget();
-        ptrace::set_registers(
-            tid,
-            &Registers {
-                rip: gadget,
-                orig_rax: u64::MAX,
-                ..registers
-            },
-        )?;
+        ptrace::set_registers(tid, &Registers { rip: gadget, orig_rax: u64::MAX, ..registers })?;
         let mut stops = 0;
         while stops < 2 {
             ptrace::resume_to_syscall(tid)?;
@@ -316,7 +280,7 @@ impl Supervisor {
                     let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
                     let own = crate::signals::is_synchronous(&info);
                     assert!(!own, "signal {signal} in a return from a handler");
-                    self.task(tid).pending.push_back(info);
+                    self.task(tid).hold_back(info);
                 }
                 _ => {}
             }
@@ -324,13 +288,7 @@ impl Supervisor {
         let mask = ptrace::signal_mask(tid)?;
         self.set_mask(tid, mask)?;
         let registers = ptrace::registers(tid)?;
-        self.finish(
-            tid,
-            Registers {
-                orig_rax: u64::MAX,
-                ..registers
-            },
-        )
+        self.finish(tid, Registers { orig_rax: u64::MAX, ..registers })
     }
 
     // The processor.
@@ -338,12 +296,7 @@ impl Supervisor {
     fn set_affinity(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let size = (registers.rsi as usize).min(self.options.affinity.len());
         let mut wanted = vec![0; size];
-        if self
-            .space_of(tid)
-            .memory
-            .read_exact(registers.rdx, &mut wanted)
-            .is_err()
-        {
+        if self.space_of(tid).memory.read_exact(registers.rdx, &mut wanted).is_err() {
             return self.answer(tid, &registers, EFAULT);
         }
         let allowed = &self.options.allowed;
@@ -354,11 +307,7 @@ impl Supervisor {
         if wanted.iter().all(|&byte| byte == 0) {
             return self.answer(tid, &registers, EINVAL);
         }
-        let target = if registers.rdi == 0 {
-            tid
-        } else {
-            registers.rdi as Tid
-        };
+        let target = if registers.rdi == 0 { tid } else { registers.rdi as Tid };
         let processor = self.options.processor;
         if let Some(task) = self.tasks.get_mut(&target) {
             // It asked to know where it runs: that must be one of these.
@@ -372,39 +321,23 @@ impl Supervisor {
     }
 
     fn get_affinity(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let target = if registers.rdi == 0 {
-            tid
-        } else {
-            registers.rdi as Tid
-        };
+        let target = if registers.rdi == 0 { tid } else { registers.rdi as Tid };
         let Some(task) = self.tasks.get(&target) else {
             return self.pass(tid, registers);
         };
-        let mask = task
-            .affinity
-            .clone()
-            .unwrap_or_else(|| self.options.affinity.clone());
+        let mask = task.affinity.clone().unwrap_or_else(|| self.options.affinity.clone());
         let size = registers.rsi as usize;
-        if size < mask.len() || size % 8 != 0 {
+        if size < mask.len() || !size.is_multiple_of(8) {
             return self.answer(tid, &registers, EINVAL);
         }
-        if self
-            .space_of(tid)
-            .memory
-            .write(registers.rdx, &mask)
-            .is_err()
-        {
+        if self.space_of(tid).memory.write(registers.rdx, &mask).is_err() {
             return self.answer(tid, &registers, EFAULT);
         }
         self.answer(tid, &registers, mask.len() as u64)
     }
 
     fn architecture(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let Registers {
-            rdi: code,
-            rsi: value,
-            ..
-        } = registers;
+        let Registers { rdi: code, rsi: value, .. } = registers;
         match code {
             ARCH_SET_GS => {
                 self.task(tid).app_gs = value;
@@ -422,14 +355,7 @@ impl Supervisor {
                 // ARCH_SET_FS changes the thread's own register: take it over.
                 let result = self.make(tid, &registers)?;
                 let fs_base = ptrace::registers(tid)?.fs_base;
-                self.answer(
-                    tid,
-                    &Registers {
-                        fs_base,
-                        ..registers
-                    },
-                    result,
-                )
+                self.answer(tid, &Registers { fs_base, ..registers }, result)
             }
         }
     }
@@ -440,9 +366,7 @@ impl Supervisor {
     pub(crate) fn forked(&mut self, tid: Tid) -> Outcome<()> {
         let child = ptrace::event_message(tid)? as Tid;
         let parent = &self.tasks[&tid];
-        let State::InCall(call) = &parent.state else {
-            panic!("thread {tid} is in no call")
-        };
+        let State::InCall(call) = &parent.state else { panic!("thread {tid} is in no call") };
         let flags = self.clone_flags(tid, call);
         let registers = call.returned(0);
         let parent = &self.tasks[&tid];
@@ -455,16 +379,8 @@ impl Supervisor {
         } else {
             Rc::new(std::cell::RefCell::new(actions.borrow().clone()))
         };
-        let space = if shares(libc::CLONE_VM) {
-            space
-        } else {
-            self.fork_space(space, child)?
-        };
-        let pid = if shares(libc::CLONE_THREAD) {
-            pid
-        } else {
-            child
-        };
+        let space = if shares(libc::CLONE_VM) { space } else { self.fork_space(space, child)? };
+        let pid = if shares(libc::CLONE_THREAD) { pid } else { child };
         let mut task = Supervisor::new_task(child, pid, space, actions, State::New(registers));
         task.hidden_mask = hidden_mask;
         task.app_gs = app_gs;
@@ -503,18 +419,13 @@ impl Supervisor {
         let caller = self.tasks.remove(&former).expect("a known thread executes");
         let mut task = caller;
         let pid = task.pid;
-        let others: Vec<Tid> = self
-            .tasks
-            .values()
-            .filter(|t| t.pid == pid)
-            .map(|t| t.tid)
-            .collect();
+        let others: Vec<Tid> =
+            self.tasks.values().filter(|t| t.pid == pid).map(|t| t.tid).collect();
         for other in others {
             let other = self.tasks.remove(&other).expect("just listed");
             self.leave_space(&other);
         }
-        self.deferred
-            .retain(|(other, _)| self.tasks.contains_key(other) || *other == tid);
+        self.deferred.retain(|(other, _)| self.tasks.contains_key(other) || *other == tid);
         self.leave_space(&task);
         task.tid = tid;
         let actions = task.actions.borrow().after_exec();

@@ -22,10 +22,29 @@ pub struct Task {
     pub hidden_mask: u64,
     /// The GS base the application believes it has, while the thread does not run.
     pub app_gs: u64,
+    /// The call, by the address behind it, that has failed and is made once more.
+    pub faulted_call: Option<Address>,
+    /// No page is to be watched when it goes on.
+    pub unwatch_at_turn: bool,
     /// The application had set the trap flag when last seen.
     pub steps_itself: bool,
     /// The processors the application asked for.
     pub affinity: Option<Vec<u8>>,
+}
+
+/// Signals from this number on are queued, each with its value.
+const FIRST_QUEUED: i32 = 32;
+
+impl Task {
+    /// Keeps a signal for later. Of a standard signal there is never more than one.
+    pub fn hold_back(&mut self, info: siginfo_t) {
+        let merges = info.si_signo < FIRST_QUEUED
+            && !crate::signals::is_synchronous(&info)
+            && self.pending.iter().any(|held| held.si_signo == info.si_signo);
+        if !merges {
+            self.pending.push_back(info);
+        }
+    }
 }
 
 pub enum State {
@@ -64,11 +83,5 @@ impl Call {
 
 /// What the hardware leaves behind after `syscall`: rcx and r11 are overwritten.
 pub fn returned(at_call: &Registers, result: u64) -> Registers {
-    Registers {
-        rax: result,
-        rcx: at_call.rip,
-        r11: at_call.eflags,
-        orig_rax: u64::MAX,
-        ..*at_call
-    }
+    Registers { rax: result, rcx: at_call.rip, r11: at_call.eflags, orig_rax: u64::MAX, ..*at_call }
 }

@@ -15,11 +15,7 @@ impl Supervisor {
         let tid = task.tid;
         self.spaces.get_mut(&task.space).expect("a space").users += 1;
         self.tasks.insert(tid, task);
-        if self.early.remove(&tid).is_some() {
-            self.begin(tid)
-        } else {
-            Ok(())
-        }
+        if self.early.remove(&tid).is_some() { self.begin(tid) } else { Ok(()) }
     }
 
     /// A new thread's first stop.
@@ -29,12 +25,8 @@ impl Supervisor {
         };
         // Stack and thread pointer are the new thread's own.
         let own = ptrace::registers(tid)?;
-        let registers = Registers {
-            rsp: own.rsp,
-            fs_base: own.fs_base,
-            gs_base: own.gs_base,
-            ..registers
-        };
+        let registers =
+            Registers { rsp: own.rsp, fs_base: own.fs_base, gs_base: own.gs_base, ..registers };
         self.task(tid).state = State::Ready(registers);
         if self.space_of(tid).trace.is_none() {
             self.start_trace(tid)?;
@@ -75,10 +67,7 @@ impl Supervisor {
 
     /// Takes a thread out of its space, and the space away with the last one.
     pub(crate) fn leave_space(&mut self, task: &Task) {
-        let space = self
-            .spaces
-            .get_mut(&task.space)
-            .expect("a thread has a space");
+        let space = self.spaces.get_mut(&task.space).expect("a thread has a space");
         space.ready.retain(|&ready| ready != task.tid);
         if space.current == Some(task.tid) {
             space.current = None;
@@ -117,8 +106,7 @@ impl Supervisor {
         }
         // Processes forked from this one may go on with the same code; what has been
         // translated so far is reported once, here.
-        self.report
-            .add_code(std::mem::take(&mut code.borrow_mut().statistics));
+        self.report.add_code(std::mem::take(&mut code.borrow_mut().statistics));
     }
 
     pub(crate) fn new_task(
@@ -139,6 +127,8 @@ impl Supervisor {
             app_gs: 0,
             affinity: None,
             steps_itself: false,
+            faulted_call: None,
+            unwatch_at_turn: false,
         }
     }
 }

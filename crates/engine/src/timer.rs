@@ -6,14 +6,8 @@ use std::time::Duration;
 /// Arms the timer with this period, or disarms it.
 pub fn every(period: Option<Duration>) {
     let micros = period.map_or(0, |p| p.as_micros() as i64);
-    let interval = libc::timeval {
-        tv_sec: 0,
-        tv_usec: micros,
-    };
-    let value = libc::itimerval {
-        it_interval: interval,
-        it_value: interval,
-    };
+    let interval = libc::timeval { tv_sec: 0, tv_usec: micros };
+    let value = libc::itimerval { it_interval: interval, it_value: interval };
     // SAFETY: `value` outlives the call; no old value is asked for.
     let result = unsafe { libc::setitimer(libc::ITIMER_REAL, &value, std::ptr::null_mut()) };
     assert_eq!(result, 0, "setitimer takes any period below a second");

@@ -43,14 +43,7 @@ impl SpaceTrace {
             prepare();
             read_all(&shared, &shapes, &full, &empty)
         });
-        Ok(SpaceTrace {
-            memory,
-            base,
-            filling: 0,
-            to_reader,
-            emptied,
-            reader,
-        })
+        Ok(SpaceTrace { memory, base, filling: 0, to_reader, emptied, reader })
     }
 
     /// Where buffer `index` lies in the target, and its offset in the shared memory.

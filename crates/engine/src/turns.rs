@@ -51,6 +51,9 @@ impl Supervisor {
         if self.space_of(tid).users > 1 {
             self.trace_thread(tid);
         }
+        if std::mem::take(&mut self.task(tid).unwatch_at_turn) {
+            self.unwatch_all(tid)?;
+        }
         if self.deliver_pending(tid)? {
             return Ok(());
         }
@@ -110,10 +113,7 @@ impl Supervisor {
         if self.space_of(tid).ready.is_empty() {
             return Ok(ptrace::resume(tid, 0)?);
         }
-        if ptrace::queued_signals(tid)?
-            .iter()
-            .any(signals::is_synchronous)
-        {
+        if ptrace::queued_signals(tid)?.iter().any(signals::is_synchronous) {
             // It has just faulted or trapped, which must be seen to where it happened.
             return Ok(ptrace::resume(tid, 0)?);
         }

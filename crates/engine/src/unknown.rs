@@ -16,21 +16,10 @@ pub fn instruction(pc: Address, bytes: &[u8]) -> EngineError {
         insn.len()
     };
     let hex: Vec<String> = bytes[..length].iter().map(|b| format!("{b:02x}")).collect();
-    EngineError::UnknownInstruction {
-        text,
-        bytes: hex.join(" "),
-        pc,
-    }
+    EngineError::UnknownInstruction { text, bytes: hex.join(" "), pc }
 }
 
 pub fn call(number: u64, pc: Address) -> EngineError {
-    let name = u32::try_from(number)
-        .ok()
-        .and_then(crate::calls::name)
-        .unwrap_or("unnamed");
-    EngineError::UnknownCall {
-        number,
-        name: name.to_owned(),
-        pc,
-    }
+    let name = u32::try_from(number).ok().and_then(crate::calls::name).unwrap_or("unnamed");
+    EngineError::UnknownCall { number, name: name.to_owned(), pc }
 }

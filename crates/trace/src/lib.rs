@@ -39,10 +39,7 @@ pub struct Malformed {
 
 impl Counter {
     pub fn new() -> Counter {
-        Counter {
-            instructions: vec![0; FIRST_UNIT_ID as usize],
-            totals: Totals::default(),
-        }
+        Counter { instructions: vec![0; FIRST_UNIT_ID as usize], totals: Totals::default() }
     }
 
     /// Makes the next unit ids known: how many instructions each stands for.
@@ -53,9 +50,7 @@ impl Counter {
     /// Reads a whole number of records.
     pub fn read(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         let word = |at: usize| {
-            bytes
-                .get(at..at + 8)
-                .map(|word| u64::from_le_bytes(word.try_into().unwrap()))
+            bytes.get(at..at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap()))
         };
         let mut totals = self.totals;
         let mut at = 0;
@@ -80,11 +75,7 @@ impl Counter {
             at += HEADER_BYTES + 8 * slots;
         }
         self.totals = totals;
-        if at == bytes.len() {
-            Ok(())
-        } else {
-            Err(Malformed { offset: at, id: 0 })
-        }
+        if at == bytes.len() { Ok(()) } else { Err(Malformed { offset: at, id: 0 }) }
     }
 }
 
@@ -104,21 +95,12 @@ mod tests {
         let words = [unit, 0xa, 0xb, thread, 7, unit, 1, 2, undo, 1];
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         counter.read(&bytes).unwrap();
-        assert_eq!(
-            counter.totals,
-            Totals {
-                instructions: 9,
-                records: 4,
-                slots: 6
-            }
-        );
+        assert_eq!(counter.totals, Totals { instructions: 9, records: 4, slots: 6 });
     }
 
     #[test]
     fn an_unknown_id_is_refused() {
-        let error = Counter::new()
-            .read(&header(20, 0).to_le_bytes())
-            .unwrap_err();
+        let error = Counter::new().read(&header(20, 0).to_le_bytes()).unwrap_err();
         assert_eq!(error, Malformed { offset: 0, id: 20 });
     }
 }

@@ -33,10 +33,5 @@ pub fn link(at: u64, difference: u64) -> Link {
     e.load(reg::RDX, SAVED_RDX);
     let to_unit = e.jmp();
     let difference = e.finish()[0];
-    Link {
-        code: e.code,
-        difference,
-        to_unit,
-        miss,
-    }
+    Link { code: e.code, difference, to_unit, miss }
 }

@@ -25,16 +25,10 @@ pub fn plan(scanned: &[Scanned]) -> Vec<Addition> {
         if !last && !may_leave(insn.flow) {
             continue;
         }
-        let place = (start..=index)
-            .rev()
-            .find(|&i| frees_flags(&scanned[i].insn));
+        let place = (start..=index).rev().find(|&i| frees_flags(&scanned[i].insn));
         if let Some(before) = place {
             let instructions = (index + 1 - counted) as u32;
-            additions.push(Addition {
-                before,
-                instructions,
-                flags_free: true,
-            });
+            additions.push(Addition { before, instructions, flags_free: true });
             counted = index + 1;
         }
         start = index + 1;
@@ -44,11 +38,7 @@ pub fn plan(scanned: &[Scanned]) -> Vec<Addition> {
         // Behind the last branch there is no free place. The first instruction there
         // pays for the rest.
         let before = last_segment(scanned);
-        additions.push(Addition {
-            before,
-            instructions: rest,
-            flags_free: false,
-        });
+        additions.push(Addition { before, instructions: rest, flags_free: false });
     }
     additions
 }
@@ -61,7 +51,5 @@ fn may_leave(flow: Flow) -> bool {
 /// The first instruction behind the last branch that does not end the unit.
 fn last_segment(scanned: &[Scanned]) -> usize {
     let body = &scanned[..scanned.len() - 1];
-    body.iter()
-        .rposition(|s| may_leave(s.flow))
-        .map_or(0, |branch| branch + 1)
+    body.iter().rposition(|s| may_leave(s.flow)).map_or(0, |branch| branch + 1)
 }

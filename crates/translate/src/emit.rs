@@ -24,11 +24,7 @@ pub struct Emitter {
 
 impl Emitter {
     pub fn new(base: u64) -> Self {
-        Emitter {
-            base,
-            code: Vec::with_capacity(256),
-            literals: Vec::new(),
-        }
+        Emitter { base, code: Vec::with_capacity(256), literals: Vec::new() }
     }
 
     pub fn offset(&self) -> u32 {
@@ -50,13 +46,7 @@ impl Emitter {
 
     /// REX.W with `register` in the reg field, opcode, and `gs:[slot]`.
     fn gs_form(&mut self, opcode: u8, register: u8, slot: Slot) {
-        self.bytes(&[
-            0x65,
-            0x48 | (register >> 3) << 2,
-            opcode,
-            0x04 | (register & 7) << 3,
-            0x25,
-        ]);
+        self.bytes(&[0x65, 0x48 | (register >> 3) << 2, opcode, 0x04 | (register & 7) << 3, 0x25]);
         self.imm32(slot.0);
     }
 
@@ -124,11 +114,7 @@ impl Emitter {
 
     /// `mov register, value`, the value being kept behind the code.
     pub fn load_literal(&mut self, register: u8, value: u64) {
-        self.bytes(&[
-            0x48 | (register >> 3) << 2,
-            0x8b,
-            0x05 | (register & 7) << 3,
-        ]);
+        self.bytes(&[0x48 | (register >> 3) << 2, 0x8b, 0x05 | (register & 7) << 3]);
         self.literal(value);
     }
 

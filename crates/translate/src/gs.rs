@@ -42,11 +42,7 @@ pub fn read_base(e: &mut Emitter, insn: &Instruction, slot: Slot) {
     e.load(to, slot);
     if insn.op0_register().is_gpr32() {
         // mov r32, r32 clears the upper half.
-        e.bytes(&[
-            0x40 | (to >> 3) << 2 | to >> 3,
-            0x89,
-            0xc0 | (to & 7) << 3 | to & 7,
-        ]);
+        e.bytes(&[0x40 | (to >> 3) << 2 | to >> 3, 0x89, 0xc0 | (to & 7) << 3 | to & 7]);
     }
 }
 
@@ -92,13 +88,7 @@ pub fn through_scratch(e: &mut Emitter, insn: &Instruction) -> Option<SpanDetail
         lea_indexed(e, register, number(base), register, 1);
     }
     if index != Register::None {
-        lea_indexed(
-            e,
-            register,
-            register,
-            number(index),
-            insn.memory_index_scale() as u8,
-        );
+        lea_indexed(e, register, register, number(index), insn.memory_index_scale() as u8);
     }
     e.lea(register, register, displacement);
     e.bytes(&encoder.take_buffer());
@@ -118,22 +108,12 @@ impl Switch {
     /// Registers for it, which neither the instruction uses nor `taken` names.
     pub fn new(insn: &Instruction, taken: &[Register]) -> Switch {
         let mut unused = unused(insn, taken).map(number);
-        let mut next = || {
-            unused
-                .next()
-                .expect("no instruction uses so many registers")
-        };
-        Switch {
-            own: next(),
-            application: next(),
-        }
+        let mut next = || unused.next().expect("no instruction uses so many registers");
+        Switch { own: next(), application: next() }
     }
 
     pub fn loans(self) -> [(u8, Slot); 2] {
-        [
-            (self.own, SAVED_SCRATCH),
-            (self.application, SAVED_SCRATCH_2),
-        ]
+        [(self.own, SAVED_SCRATCH), (self.application, SAVED_SCRATCH_2)]
     }
 
     /// Puts the application's GS base in force. The offset from which on both
@@ -167,13 +147,7 @@ fn base_form(e: &mut Emitter, operation: u8, register: u8) {
 fn unused(insn: &Instruction, taken: &[Register]) -> impl Iterator<Item = Register> {
     let mut factory = InstructionInfoFactory::new();
     let mut used = taken.to_vec();
-    used.extend(
-        factory
-            .info(insn)
-            .used_registers()
-            .iter()
-            .map(|u| u.register().full_register()),
-    );
+    used.extend(factory.info(insn).used_registers().iter().map(|u| u.register().full_register()));
     CANDIDATES.into_iter().filter(move |r| !used.contains(r))
 }
 
@@ -181,13 +155,7 @@ fn unused(insn: &Instruction, taken: &[Register]) -> impl Iterator<Item = Regist
 pub fn lea_indexed(e: &mut Emitter, to: u8, base: u8, index: u8, scale: u8) {
     let rex = 0x48 | (to >> 3) << 2 | (index >> 3) << 1 | base >> 3;
     let sib = scale.trailing_zeros() as u8;
-    e.bytes(&[
-        rex,
-        0x8d,
-        0x44 | (to & 7) << 3,
-        sib << 6 | (index & 7) << 3 | base & 7,
-        0,
-    ]);
+    e.bytes(&[rex, 0x8d, 0x44 | (to & 7) << 3, sib << 6 | (index & 7) << 3 | base & 7, 0]);
 }
 
 pub fn number(register: Register) -> u8 {

@@ -82,12 +82,8 @@ const WINDOW: usize = 256;
 /// as no conditional branch is taken. At least one, unless there is no whole
 /// instruction or what is there is none.
 pub fn scan(pc: u64, fetch: &mut Fetch, limits: &Limits) -> Vec<Scanned> {
-    let mut scanner = Scanner {
-        fetch,
-        limits,
-        scanned: Vec::with_capacity(32),
-        returns: Vec::new(),
-    };
+    let mut scanner =
+        Scanner { fetch, limits, scanned: Vec::with_capacity(32), returns: Vec::new() };
     let mut at = Some(pc);
     while let Some(start) = at {
         at = scanner.straight(start);
@@ -125,13 +121,7 @@ impl Scanner<'_, '_> {
                 .is_ip_rel_memory_operand()
                 .then(|| decoder.get_constant_offsets(&insn).displacement_offset());
             let followed = None;
-            self.scanned.push(Scanned {
-                insn,
-                raw,
-                flow,
-                rip_displacement,
-                followed,
-            });
+            self.scanned.push(Scanned { insn, raw, flow, rip_displacement, followed });
             match flow {
                 Flow::Next | Flow::Syscall => {}
                 Flow::Conditional(_, target) | Flow::Counted(target) => {
@@ -185,11 +175,7 @@ fn flow(insn: &Instruction, bytes: &[u8]) -> Flow {
         M::Jmp | M::Call | M::Ret if bytes[0] == 0x66 => Flow::Unsupported,
         M::Jmp if insn.is_jmp_near_indirect() => Flow::IndirectJump,
         M::Call if insn.is_call_near_indirect() => Flow::IndirectCall,
-        M::Ret => Flow::Return(if insn.op_count() == 1 {
-            insn.immediate16()
-        } else {
-            0
-        }),
+        M::Ret => Flow::Return(if insn.op_count() == 1 { insn.immediate16() } else { 0 }),
         _ if insn.is_jcc_short_or_near() => {
             let opcode = bytes[bytes.len() - if insn.is_jcc_near() { 5 } else { 2 }];
             Flow::Conditional(opcode & 15, insn.near_branch_target())
@@ -236,10 +222,8 @@ const ARITHMETIC: u32 = RflagsBits::OF
 /// fault: just before it the flags are free.
 pub fn frees_flags(insn: &Instruction) -> bool {
     use Mnemonic as M;
-    matches!(
-        insn.mnemonic(),
-        M::Add | M::Sub | M::Cmp | M::Test | M::And | M::Or | M::Xor | M::Neg
-    ) && (0..insn.op_count()).all(|op| insn.op_kind(op) != OpKind::Memory)
+    matches!(insn.mnemonic(), M::Add | M::Sub | M::Cmp | M::Test | M::And | M::Or | M::Xor | M::Neg)
+        && (0..insn.op_count()).all(|op| insn.op_kind(op) != OpKind::Memory)
         && insn.rflags_read() & ARITHMETIC == 0
         && insn.rflags_modified() & ARITHMETIC == ARITHMETIC
 }
@@ -267,10 +251,8 @@ pub fn call_number(before: &[Scanned]) -> Option<u32> {
         }
         // Only moves between other registers may stand between: anything else
         // might write rax in a way not seen here.
-        let harmless = matches!(
-            insn.mnemonic(),
-            Mnemonic::Mov | Mnemonic::Lea | Mnemonic::Xor
-        ) && insn.op0_kind() == OpKind::Register
+        let harmless = matches!(insn.mnemonic(), Mnemonic::Mov | Mnemonic::Lea | Mnemonic::Xor)
+            && insn.op0_kind() == OpKind::Register
             && insn.op0_register().full_register() != Register::RAX
             || matches!(insn.mnemonic(), Mnemonic::Nop | Mnemonic::Endbr64);
         if !harmless {

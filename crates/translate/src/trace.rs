@@ -16,10 +16,7 @@ use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, Register, UsedMemo
 
 /// A record's header: its id, and how many slots follow it.
 pub fn header(id: u32, slots: usize) -> u32 {
-    assert!(
-        slots < 1 << SLOT_BITS && id < 1 << (31 - SLOT_BITS),
-        "too many units to trace"
-    );
+    assert!(slots < 1 << SLOT_BITS && id < 1 << (31 - SLOT_BITS), "too many units to trace");
     id << SLOT_BITS | slots as u32
 }
 
@@ -52,11 +49,7 @@ impl Value {
     /// The register that holds the value as it is.
     fn plain_base(self) -> Option<u8> {
         match self {
-            Value {
-                base,
-                index: None,
-                addr32: false,
-            } => base,
+            Value { base, index: None, addr32: false } => base,
             _ => None,
         }
     }
@@ -105,20 +98,11 @@ impl Tracer {
         let registers = (!is_call).then(|| {
             let mut free = (0..16u8).filter(|r| used & 1 << r == 0);
             let next = free.next().expect("a free register");
-            let has_sums = values
-                .iter()
-                .flatten()
-                .any(|value: &Value| value.plain_base().is_none());
-            Registers {
-                next,
-                sum: has_sums.then(|| free.next().expect("another free register")),
-            }
+            let has_sums =
+                values.iter().flatten().any(|value: &Value| value.plain_base().is_none());
+            Registers { next, sum: has_sums.then(|| free.next().expect("another free register")) }
         });
-        Tracer {
-            id: request.trace_id,
-            registers,
-            values,
-        }
+        Tracer { id: request.trace_id, registers, values }
     }
 
     pub fn borrows(&self) -> bool {
@@ -226,23 +210,12 @@ fn needed(insn: &Instruction, memory: &[UsedMemory], known: &mut Vec<Value>) -> 
             continue;
         }
         let base = m.base().is_gpr().then(|| number(m.base()));
-        let index = m
-            .index()
-            .is_gpr()
-            .then(|| (number(m.index()), m.scale() as u8));
+        let index = m.index().is_gpr().then(|| (number(m.index()), m.scale() as u8));
         let addr32 = m.base().is_gpr32() || m.index().is_gpr32();
-        want(Value {
-            base,
-            index,
-            addr32,
-        });
+        want(Value { base, index, addr32 });
     }
     if insn.is_string_instruction() && (insn.has_rep_prefix() || insn.has_repne_prefix()) {
-        want(Value {
-            base: Some(reg::RCX),
-            index: None,
-            addr32: false,
-        });
+        want(Value { base: Some(reg::RCX), index: None, addr32: false });
     }
     needed
 }
@@ -251,10 +224,7 @@ fn needed(insn: &Instruction, memory: &[UsedMemory], known: &mut Vec<Value>) -> 
 /// move the stack pointer by a constant and do not count.
 fn forget_changed(insn: &Instruction, used: &[iced_x86::UsedRegister], known: &mut Vec<Value>) {
     for u in used {
-        let writes = !matches!(
-            u.access(),
-            OpAccess::Read | OpAccess::CondRead | OpAccess::None
-        );
+        let writes = !matches!(u.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::None);
         if !writes || !u.register().is_gpr() {
             continue;
         }

@@ -15,9 +15,8 @@ use crate::verify;
 use iced_x86::{Mnemonic, Register};
 
 /// Prefixes that may stand before REX and opcode.
-const LEGACY_PREFIXES: [u8; 11] = [
-    0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3,
-];
+const LEGACY_PREFIXES: [u8; 11] =
+    [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3];
 
 const UNIT_INSTRUCTIONS: usize = 64;
 const UNIT_BRANCHES: usize = 4;
@@ -135,11 +134,7 @@ impl<'a> Translator<'a> {
             // Nothing follows it here.
             last.followed = None;
         }
-        let counting = if request.tool == Tool::Count {
-            count::plan(&scanned)
-        } else {
-            Vec::new()
-        };
+        let counting = if request.tool == Tool::Count { count::plan(&scanned) } else { Vec::new() };
         Translator {
             e: Emitter::new(request.at),
             spans: Vec::with_capacity(scanned.len()),
@@ -208,18 +203,9 @@ impl<'a> Translator<'a> {
 
     /// Makes the unit compare its application code before anything else.
     fn verify(&mut self) {
-        let bytes: Vec<u8> = self
-            .scanned
-            .iter()
-            .flat_map(Scanned::bytes)
-            .copied()
-            .collect();
+        let bytes: Vec<u8> = self.scanned.iter().flat_map(Scanned::bytes).copied().collect();
         for site in verify::check(&mut self.e, self.request.pc, &bytes) {
-            self.pads.push(Pad {
-                site,
-                to: PadTo::Exit(ExitKind::Stale),
-                executed: 0,
-            });
+            self.pads.push(Pad { site, to: PadTo::Exit(ExitKind::Stale), executed: 0 });
         }
     }
 
@@ -230,14 +216,12 @@ impl<'a> Translator<'a> {
         };
         let slot = count_slot(self.spans[index].pc);
         if addition.flags_free {
-            self.e
-                .add_clobbering_flags(slot, addition.instructions as i32);
+            self.e.add_clobbering_flags(slot, addition.instructions as i32);
         } else {
             self.e.add(slot, addition.instructions as i32, SAVED_RCX);
         }
         let before = self.counted.last().map_or(0, |&(_, total)| total);
-        self.counted
-            .push((self.e.offset(), before + addition.instructions));
+        self.counted.push((self.e.offset(), before + addition.instructions));
     }
 
     /// Emits one instruction; true if control cannot go on behind it.
@@ -248,11 +232,7 @@ impl<'a> Translator<'a> {
             Flow::Next => self.copy(insn)?,
             Flow::Conditional(condition, target) => {
                 let site = self.e.jcc(condition);
-                self.pads.push(Pad {
-                    site,
-                    to: PadTo::Exit(ExitKind::Direct(target)),
-                    executed,
-                });
+                self.pads.push(Pad { site, to: PadTo::Exit(ExitKind::Direct(target)), executed });
             }
             Flow::Counted(target) => {
                 let bytes = insn.bytes();
@@ -324,9 +304,7 @@ impl<'a> Translator<'a> {
         if extra != 0 {
             self.e.lea(reg::RSP, reg::RSP, extra.into());
         }
-        let short = i32::try_from(expected as i64)
-            .ok()
-            .and_then(i32::checked_neg);
+        let short = i32::try_from(expected as i64).ok().and_then(i32::checked_neg);
         match short {
             Some(negative) => self.e.lea(reg::RCX, reg::RCX, negative),
             None => {
@@ -338,11 +316,7 @@ impl<'a> Translator<'a> {
         }
         let found = self.e.jrcxz();
         let site = self.e.jmp();
-        self.pads.push(Pad {
-            site,
-            to: PadTo::Elsewhere { expected },
-            executed,
-        });
+        self.pads.push(Pad { site, to: PadTo::Elsewhere { expected }, executed });
         self.e.land(found);
         self.e.load(reg::RCX, SAVED_RCX);
         if short.is_none() {
@@ -352,10 +326,7 @@ impl<'a> Translator<'a> {
 
     /// The other way out of [`Translator::expected_return`].
     fn elsewhere(&mut self, expected: u64, executed: u32) {
-        match i32::try_from(expected as i64)
-            .ok()
-            .filter(|e| e.checked_neg().is_some())
-        {
+        match i32::try_from(expected as i64).ok().filter(|e| e.checked_neg().is_some()) {
             Some(short) => {
                 self.e.lea(reg::RCX, reg::RCX, short);
                 self.e.store(SAVED_RDX, reg::RDX);
@@ -409,9 +380,7 @@ impl<'a> Translator<'a> {
                 if insn.is_string_instruction()
                     && (insn.has_rep_prefix() || insn.has_repne_prefix())
                 {
-                    self.set_detail(SpanDetail::Repeats {
-                        at: self.e.offset(),
-                    });
+                    self.set_detail(SpanDetail::Repeats { at: self.e.offset() });
                 }
                 self.e.bytes(scanned.bytes());
             }
@@ -431,10 +400,7 @@ impl<'a> Translator<'a> {
         let switch = gs::Switch::new(&scanned.insn, &[]);
         let from = switch.to_application(&mut self.e);
         let [own, application] = switch.loans().map(Some);
-        self.set_detail(SpanDetail::Borrowed {
-            from,
-            loans: [own, application, None],
-        });
+        self.set_detail(SpanDetail::Borrowed { from, loans: [own, application, None] });
         emit(self)?;
         switch.to_own(&mut self.e);
         Ok(())
@@ -454,10 +420,7 @@ impl<'a> Translator<'a> {
         // Relative to EIP: the target has been computed with 32 bits; the prefix goes.
         let mut bytes = scanned.bytes().to_vec();
         let mut at = at;
-        let prefixes = bytes
-            .iter()
-            .take_while(|&byte| LEGACY_PREFIXES.contains(byte))
-            .count();
+        let prefixes = bytes.iter().take_while(|&byte| LEGACY_PREFIXES.contains(byte)).count();
         if let Some(addr32) = bytes[..prefixes].iter().position(|&byte| byte == 0x67) {
             bytes.remove(addr32);
             at -= 1;
@@ -479,10 +442,7 @@ impl<'a> Translator<'a> {
         self.e.store(SAVED_RCX, reg::RCX);
         let from = self.e.offset();
         let saved_rcx = Some((reg::RCX, SAVED_RCX));
-        self.set_detail(SpanDetail::Borrowed {
-            from,
-            loans: [saved_rcx, None, None],
-        });
+        self.set_detail(SpanDetail::Borrowed { from, loans: [saved_rcx, None, None] });
         match scanned.flow {
             Flow::Return(extra) => {
                 self.e.bytes(&[0x59]); // pop rcx
@@ -520,15 +480,9 @@ impl<'a> Translator<'a> {
     fn target_to_rcx(&mut self, scanned: &Scanned) -> Result<(), TranslateError> {
         let insn = &scanned.insn;
         let bytes = scanned.bytes();
-        let opcode = bytes
-            .iter()
-            .position(|&b| b == 0xff)
-            .expect("FF /2 or FF /4");
-        let rex = if opcode > 0 && bytes[opcode - 1] & 0xf0 == 0x40 {
-            bytes[opcode - 1]
-        } else {
-            0
-        };
+        let opcode = bytes.iter().position(|&b| b == 0xff).expect("FF /2 or FF /4");
+        let rex =
+            if opcode > 0 && bytes[opcode - 1] & 0xf0 == 0x40 { bytes[opcode - 1] } else { 0 };
         let modrm = bytes[opcode + 1];
         let mut converted = Vec::with_capacity(16);
         match insn.segment_prefix() {
@@ -546,8 +500,7 @@ impl<'a> Translator<'a> {
             let target = insn.memory_displacement64();
             let displacement = i32::try_from(target.wrapping_sub(end) as i64)
                 .map_err(|_| TranslateError::OutOfReach(insn.ip()))?;
-            self.displacements
-                .push(self.e.offset() + converted.len() as u32);
+            self.displacements.push(self.e.offset() + converted.len() as u32);
             converted.extend(displacement.to_le_bytes());
         } else {
             converted.extend_from_slice(&bytes[opcode + 2..]);
@@ -579,9 +532,7 @@ impl<'a> Translator<'a> {
         self.e.add_through_rcx(CALLS_IN_PROCESS, 1);
         self.e.store(LAST_CALL, reg::RAX);
         self.e.bytes(&[0x0f, 0x05]);
-        self.set_detail(SpanDetail::Syscall {
-            behind: self.e.offset(),
-        });
+        self.set_detail(SpanDetail::Syscall { behind: self.e.offset() });
         const EFAULT: i32 = 14;
         self.e.lea(reg::RCX, reg::RAX, EFAULT);
         let fault = self.e.jrcxz();
@@ -649,11 +600,7 @@ impl<'a> Translator<'a> {
     /// A jump to a way out.
     fn pad(&mut self, kind: ExitKind, executed: u32) {
         let site = self.e.jmp();
-        self.pads.push(Pad {
-            site,
-            to: PadTo::Exit(kind),
-            executed,
-        });
+        self.pads.push(Pad { site, to: PadTo::Exit(kind), executed });
     }
 
     /// Ends the straight-line code with this exit.
@@ -674,12 +621,7 @@ impl<'a> Translator<'a> {
         self.e.bytes(&[0xcc]);
         let next = self.e.jmp();
         self.e.patch_to(next, stub);
-        self.exits.push(Exit {
-            stub,
-            site,
-            kind,
-            executed,
-        });
+        self.exits.push(Exit { stub, site, kind, executed });
     }
 
     /// Writes the trace record of a unit of which so many instructions executed.
@@ -710,8 +652,7 @@ impl<'a> Translator<'a> {
     fn correct(&mut self, executed: u32) {
         let uncounted = self.uncounted(executed);
         if uncounted != 0 {
-            self.e
-                .add(count_slot(self.request.pc), uncounted, SAVED_RCX);
+            self.e.add(count_slot(self.request.pc), uncounted, SAVED_RCX);
         }
     }
 
@@ -731,10 +672,8 @@ impl<'a> Translator<'a> {
             if kind != ExitKind::Stale {
                 self.correct(pad.executed);
             }
-            if matches!(kind, ExitKind::Direct(_)) {
-                if let Some(tracer) = &self.tracer {
-                    tracer.commit(pad.executed, &mut self.e);
-                }
+            if let (ExitKind::Direct(_), Some(tracer)) = (kind, &self.tracer) {
+                tracer.commit(pad.executed, &mut self.e);
             }
             if kind == ExitKind::Stale {
                 verify::give_back(&mut self.e);

@@ -137,11 +137,7 @@ impl Unit {
         let index = self.spans.partition_point(|span| span.code <= offset);
         if index == 0 {
             // The code that opens a traced unit.
-            return if offset == 0 {
-                Place::Before(0)
-            } else {
-                Place::Leaving
-            };
+            return if offset == 0 { Place::Before(0) } else { Place::Leaving };
         }
         let index = index - 1;
         let span = self.spans[index];

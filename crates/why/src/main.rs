@@ -29,12 +29,8 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::try_parse() {
-        Ok(Cli {
-            command: Command::Run(args),
-        }) => run::main(args),
-        Ok(Cli {
-            command: Command::Doctor(args),
-        }) => doctor::main(args),
+        Ok(Cli { command: Command::Run(args) }) => run::main(args),
+        Ok(Cli { command: Command::Doctor(args) }) => doctor::main(args),
         Err(error) => misused(&error),
     }
 }
@@ -45,9 +41,7 @@ fn misused(error: &clap::Error) -> ExitCode {
         error.exit();
     }
     eprintln!("why: {}", one_line(error));
-    let runs = std::env::args_os()
-        .nth(1)
-        .is_some_and(|command| command == "run");
+    let runs = std::env::args_os().nth(1).is_some_and(|command| command == "run");
     ExitCode::from(if runs { FAILED } else { MISUSED })
 }
 
@@ -58,15 +52,9 @@ fn one_line(error: &clap::Error) -> String {
     }
     let text = error.to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
-    let words = text
-        .lines()
-        .take_while(|line| !line.is_empty())
-        .flat_map(str::split_whitespace);
+    let words = text.lines().take_while(|line| !line.is_empty()).flat_map(str::split_whitespace);
     let what: Vec<&str> = words.collect();
-    format!(
-        "{}; `why --help` and `why run --help` tell what is possible",
-        what.join(" ")
-    )
+    format!("{}; `why --help` and `why run --help` tell what is possible", what.join(" "))
 }
 
 #[cfg(test)]
@@ -89,10 +77,7 @@ mod tests {
             &["why", "run", "--other", "--", "true"],
         ] {
             let line = said(words);
-            assert!(
-                !line.contains('\n') && line.contains("--help"),
-                "{words:?}: {line:?}"
-            );
+            assert!(!line.contains('\n') && line.contains("--help"), "{words:?}: {line:?}");
         }
     }
 

@@ -63,10 +63,7 @@ pub fn main(args: Args) -> ExitCode {
 fn run(args: &Args) -> Result<Report, EngineError> {
     // First of all: a program must not run for an hour and its report be lost.
     let files = ReportFiles::create(args)?;
-    let command = Command {
-        words: args.command.clone(),
-        tool: args.tool.for_engine(),
-    };
+    let command = Command { words: args.command.clone(), tool: args.tool.for_engine() };
     let report = launch::run(&command)?;
     write_reports(args, files, &report)?;
     Ok(report)
@@ -102,22 +99,14 @@ impl ReportFile {
                 path.display()
             ),
         })?;
-        Ok(ReportFile {
-            path: path.clone(),
-            file,
-        })
+        Ok(ReportFile { path: path.clone(), file })
     }
 
     fn write(mut self, text: &str) -> Result<(), EngineError> {
-        self.file
-            .write_all(text.as_bytes())
-            .map_err(|source| EngineError::System {
-                what: format!(
-                    "the program ran, but writing the report to {}",
-                    self.path.display()
-                ),
-                source,
-            })
+        self.file.write_all(text.as_bytes()).map_err(|source| EngineError::System {
+            what: format!("the program ran, but writing the report to {}", self.path.display()),
+            source,
+        })
     }
 }
 
@@ -178,10 +167,7 @@ fn statistics(args: &Args, report: &Report) -> String {
         rows.push(("instructions executed", grouped(report.instructions)));
     }
     if args.tool == Tool::Trace {
-        rows.push((
-            "instructions in the trace",
-            grouped(report.trace_instructions),
-        ));
+        rows.push(("instructions in the trace", grouped(report.trace_instructions)));
     }
     rows.extend([
         ("processes", grouped(report.processes)),
@@ -189,21 +175,13 @@ fn statistics(args: &Args, report: &Report) -> String {
         ("blocks translated", grouped(report.units)),
         ("blocks of earlier runs", grouped(report.reused)),
         ("code cache, bytes", grouped(report.cache_bytes)),
-        (
-            "time in translation, ms",
-            format!("{:.1}", report.translation_ns as f64 / 1e6),
-        ),
-        (
-            "system calls in the process",
-            grouped(report.calls_in_process),
-        ),
+        ("time in translation, ms", format!("{:.1}", report.translation_ns as f64 / 1e6)),
+        ("system calls in the process", grouped(report.calls_in_process)),
         ("system calls supervised", grouped(report.calls_supervised)),
         ("stops", grouped(report.stops)),
         ("descendants alive", grouped(report.descendants_alive)),
     ]);
-    rows.iter()
-        .map(|(name, value)| format!("why: {name:<28} {value:>15}\n"))
-        .collect()
+    rows.iter().map(|(name, value)| format!("why: {name:<28} {value:>15}\n")).collect()
 }
 
 /// 1234567 as 1,234,567.
@@ -266,11 +244,7 @@ fn json(args: &Args, report: &Report) -> Json {
     let counts = args.tool != Tool::None;
     Json {
         schema: "why.run/1",
-        command: args
-            .command
-            .iter()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect(),
+        command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         answer: JsonAnswer {
             ended: report.ended.map(|ended| match ended {
                 Ended::Status(status) => JsonEnded::Status(status),

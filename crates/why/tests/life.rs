@@ -48,11 +48,7 @@ const SCENES: &[Scene] = &[
     },
     Scene {
         name: "ctrl-c kills a program without a handler",
-        program: &[
-            "/usr/bin/perl",
-            "-e",
-            "$| = 1; print qq(ready\\n); sleep 1 while 1",
-        ],
+        program: &["/usr/bin/perl", "-e", "$| = 1; print qq(ready\\n); sleep 1 while 1"],
         play: |terminal| {
             terminal.shows("ready")?;
             terminal.types(CTRL_C)
@@ -61,11 +57,7 @@ const SCENES: &[Scene] = &[
     },
     Scene {
         name: "ctrl-c kills a program in a busy loop",
-        program: &[
-            "/usr/bin/perl",
-            "-e",
-            "$| = 1; print qq(ready\\n); 1 while 1",
-        ],
+        program: &["/usr/bin/perl", "-e", "$| = 1; print qq(ready\\n); 1 while 1"],
         play: |terminal| {
             terminal.shows("ready")?;
             terminal.types(CTRL_C)
@@ -132,27 +124,18 @@ const SCENES: &[Scene] = &[
 fn main() {
     let mut trials = Vec::new();
     for scene in SCENES {
-        trials.push(Trial::test(format!("{}, natively", scene.name), || {
-            play(scene, None)
-        }));
+        trials.push(Trial::test(format!("{}, natively", scene.name), || play(scene, None)));
         for tool in [Tool::None, Tool::Count] {
             let name = format!("{}, {}", scene.name, tool.name());
             trials.push(Trial::test(name, move || play(scene, Some(tool))));
         }
     }
-    trials.push(Trial::test("ctrl-z and fg, natively", || {
-        stop_and_continue("")
+    trials.push(Trial::test("ctrl-z and fg, natively", || stop_and_continue("")));
+    trials.push(Trial::test("ctrl-z and fg, why", || stop_and_continue(&format!("{WHY} run -- "))));
+    trials.push(Trial::test("killing why leaves no target", || killed(|why| why)));
+    trials.push(Trial::test("killing the supervisor leaves no target", || {
+        killed(|why| only_child(why).unwrap_or(why))
     }));
-    trials.push(Trial::test("ctrl-z and fg, why", || {
-        stop_and_continue(&format!("{WHY} run -- "))
-    }));
-    trials.push(Trial::test("killing why leaves no target", || {
-        killed(|why| why)
-    }));
-    trials.push(Trial::test(
-        "killing the supervisor leaves no target",
-        || killed(|why| only_child(why).unwrap_or(why)),
-    ));
     for script in SCRIPTS {
         trials.push(Trial::test(script.name, || same_as_natively(script)));
     }
@@ -174,9 +157,7 @@ fn main() {
 fn play(scene: &Scene, tool: Option<Tool>) -> Result<(), Failed> {
     let job = match tool {
         None => Job::new(scene.program[0]).args(&scene.program[1..]),
-        Some(tool) => Job::new(WHY)
-            .args(["run", "--tool", tool.name(), "--"])
-            .args(scene.program),
+        Some(tool) => Job::new(WHY).args(["run", "--tool", tool.name(), "--"]).args(scene.program),
     };
     let mut terminal = Terminal::start(&job)?;
     (scene.play)(&mut terminal)?;
@@ -219,38 +200,22 @@ fn killed(whom: fn(Pid) -> Pid) -> Result<(), Failed> {
     let job = Job::new(WHY).args(["run", "--", "/bin/bash", "-c", script]);
     let dir = run::fresh_dir(&job)?;
     let mark = Mark::new();
-    let mut why = run::command(&job, dir.path(), &mark)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
+    let mut why =
+        run::command(&job, dir.path(), &mark).stdin(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let sleeping = || {
-        mark.alive()
-            .iter()
-            .filter(|process| process.command.contains("sleep 1000"))
-            .count()
-            >= 3
+        mark.alive().iter().filter(|process| process.command.contains("sleep 1000")).count() >= 3
     };
     let started = until(sleeping);
-    let (pid, whom) = (
-        Pid::from_raw(why.id().cast_signed()),
-        whom(Pid::from_raw(why.id().cast_signed())),
-    );
+    let (pid, whom) =
+        (Pid::from_raw(why.id().cast_signed()), whom(Pid::from_raw(why.id().cast_signed())));
     kill(whom, Signal::SIGKILL)?;
     let ended = run::wait(&mut why, PATIENCE, &mark).map(Ended::from);
     leftover::none_left(&mark)?;
     if !started {
         return Err("the program did not start its two children".into());
     }
-    let expected = if whom == pid {
-        Ended::Signal(Signal::SIGKILL)
-    } else {
-        Ended::Status(125)
-    };
-    if ended == Some(expected) {
-        Ok(())
-    } else {
-        Err(format!("{ended:?} after SIGKILL").into())
-    }
+    let expected = if whom == pid { Ended::Signal(Signal::SIGKILL) } else { Ended::Status(125) };
+    if ended == Some(expected) { Ok(()) } else { Err(format!("{ended:?} after SIGKILL").into()) }
 }
 
 fn only_child(pid: Pid) -> Option<Pid> {
@@ -369,14 +334,10 @@ fn same_as_natively(script: &Script) -> Result<(), Failed> {
 
 fn fatal_signal(signal: Signal) -> Result<(), Failed> {
     let script = format!("kill -{} $$; sleep 60", signal as i32);
-    let job = Job::new(WHY)
-        .args(["run", "--", "/bin/sh", "-c", &script])
-        .before(Before::Cores);
+    let job = Job::new(WHY).args(["run", "--", "/bin/sh", "-c", &script]).before(Before::Cores);
     let dir = run::fresh_dir(&job)?;
     let mark = Mark::new();
-    let mut why = run::command(&job, dir.path(), &mark)
-        .stdin(Stdio::null())
-        .spawn()?;
+    let mut why = run::command(&job, dir.path(), &mark).stdin(Stdio::null()).spawn()?;
     let status = run::wait(&mut why, PATIENCE, &mark).ok_or("it did not end")?;
     leftover::none_left(&mark)?;
     if Ended::from(status) != Ended::Signal(signal) {
@@ -395,17 +356,11 @@ fn daemon() -> Result<(), Failed> {
     let reports = tempfile::tempdir()?;
     let json = reports.path().join("json");
     let job = Job::new(WHY)
-        .args([
-            "run".into(),
-            format!("--json={}", json.display()),
-            "--".into(),
-        ])
+        .args(["run".into(), format!("--json={}", json.display()), "--".into()])
         .args(["/bin/bash", "-c", script]);
     let dir = run::fresh_dir(&job)?;
     let mark = Mark::new();
-    let mut why = run::command(&job, dir.path(), &mark)
-        .stdin(Stdio::null())
-        .spawn()?;
+    let mut why = run::command(&job, dir.path(), &mark).stdin(Stdio::null()).spawn()?;
     let status = run::wait(&mut why, PATIENCE, &mark).map(Ended::from);
     let told = reported_alive(&json);
     fs::write(dir.path().join("go"), "")?;
@@ -425,9 +380,7 @@ fn daemon() -> Result<(), Failed> {
 
 fn reported_alive(json: &Path) -> Result<u64, String> {
     let text = fs::read_to_string(json).map_err(|error| format!("no report: {error}"))?;
-    Ok(support::report::Report::parse(&text)?
-        .answer
-        .descendants_alive)
+    Ok(support::report::Report::parse(&text)?.answer.descendants_alive)
 }
 
 fn until(mut holds: impl FnMut() -> bool) -> bool {
