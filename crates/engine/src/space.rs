@@ -27,6 +27,8 @@ pub struct Space {
     pub regions: Regions,
     /// Who executes in the cache.
     pub current: Option<Tid>,
+    /// Whose values the context page holds.
+    pub ran_last: Option<Tid>,
     pub since: Instant,
     /// Who waits for a turn.
     pub ready: VecDeque<Tid>,

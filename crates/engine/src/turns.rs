@@ -42,13 +42,14 @@ impl Supervisor {
             space.others_ready = others;
             space.write_slot(OTHERS_READY, u64::from(others));
         }
-        if space.users > 1 {
+        let changed = space.ran_last.replace(tid) != Some(tid);
+        if changed {
             space.write_slot(APP_GS, app_gs);
         }
         if others {
             self.start_timer();
         }
-        if self.space_of(tid).users > 1 {
+        if changed {
             self.trace_thread(tid);
         }
         if std::mem::take(&mut self.task(tid).unwatch_at_turn) {
@@ -70,11 +71,9 @@ impl Supervisor {
             return Ok(());
         }
         space.current = None;
-        let gs = (space.users > 1).then(|| space.read_slot(APP_GS));
+        let gs = space.read_slot(APP_GS);
         let next = space.ready.pop_front();
-        if let Some(gs) = gs {
-            self.task(tid).app_gs = gs;
-        }
+        self.task(tid).app_gs = gs;
         match next {
             Some(next) => self.turn(next),
             None => Ok(()),
