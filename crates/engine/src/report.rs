@@ -14,6 +14,8 @@ pub struct Report {
     pub ended: Option<Ended>,
     pub instructions: u64,
     pub trace_instructions: u64,
+    pub trace_records: u64,
+    pub trace_slots: u64,
     pub units: u64,
     /// Units that an earlier run translated.
     pub reused: u64,

@@ -103,6 +103,8 @@ impl Supervisor {
             let totals = trace.finish(space.trace_next);
             self.report.instructions += totals.instructions;
             self.report.trace_instructions += totals.instructions;
+            self.report.trace_records += totals.records;
+            self.report.trace_slots += totals.slots;
         }
         // Processes forked from this one may go on with the same code; what has been
         // translated so far is reported once, here.

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use why_trace::{Counter, Totals};
 
 /// Two buffers: the target fills one while the reader empties the other.
-pub const BUFFER_BYTES: usize = 1 << 20;
+pub const BUFFER_BYTES: usize = 1 << 22;
 const BUFFERS: usize = 2;
 /// In the target each buffer is followed by a page that faults.
 const STRIDE: u64 = BUFFER_BYTES as u64 + PAGE;

@@ -168,6 +168,8 @@ fn statistics(args: &Args, report: &Report) -> String {
     }
     if args.tool == Tool::Trace {
         rows.push(("instructions in the trace", grouped(report.trace_instructions)));
+        rows.push(("trace records", grouped(report.trace_records)));
+        rows.push(("trace addresses", grouped(report.trace_slots)));
     }
     rows.extend([
         ("processes", grouped(report.processes)),
