@@ -298,23 +298,18 @@ impl Supervisor {
             Registers { rip: at, orig_rax: u64::MAX, ..registers }
         };
         ptrace::set_registers(tid, &probe)?;
-        ptrace::resume(tid, 0)?;
         loop {
-            match self.wait_for(tid)? {
-                Stop::Signal(signal) => {
-                    let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
-                    if signals::is_synchronous(&info) {
-                        if signal == libc::SIGTRAP {
-                            // It can be read after all, by now.
-                            return self.enter(tid, registers);
-                        }
-                        return self.deliver(tid, registers, info);
-                    }
-                    self.task(tid).hold_back(info);
-                }
-                _ => {}
-            }
             ptrace::resume(tid, 0)?;
+            let Stop::Signal(signal) = self.wait_for(tid)? else { continue };
+            let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+            if !signals::is_synchronous(&info) {
+                self.task(tid).hold_back(info);
+            } else if signal == libc::SIGTRAP {
+                // It can be read after all, by now.
+                return self.enter(tid, registers);
+            } else {
+                return self.deliver(tid, registers, info);
+            }
         }
     }
 

@@ -77,8 +77,9 @@ impl Space {
 
     /// All that the engine has mapped.
     pub fn own_ranges(&self) -> Vec<Range<Address>> {
-        let mut ranges = vec![self.context..self.context + TOTAL_BYTES as u64];
-        ranges.extend(self.code.borrow().arenas.iter().map(Arena::range));
+        let context = self.context..self.context + TOTAL_BYTES as u64;
+        let mut ranges: Vec<_> = self.code.borrow().arenas.iter().map(Arena::range).collect();
+        ranges.push(context);
         ranges.extend(self.trace.as_ref().map(|trace| trace.base..trace.base + SPAN));
         ranges
     }

@@ -668,10 +668,10 @@ impl<'a> Translator<'a> {
             if kind != ExitKind::Stale {
                 self.correct(pad.executed);
             }
-            if matches!(kind, ExitKind::Direct(_)) {
-                if let Some(tracer) = &self.tracer {
-                    tracer.commit(pad.executed, &mut self.e);
-                }
+            if matches!(kind, ExitKind::Direct(_))
+                && let Some(tracer) = &self.tracer
+            {
+                tracer.commit(pad.executed, &mut self.e);
             }
             if kind == ExitKind::Stale {
                 verify::give_back(&mut self.e);
