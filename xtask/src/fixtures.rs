@@ -51,12 +51,7 @@ fn table(fixtures: &[Fixture]) -> String {
         fixtures.len()
     );
     for variants in programs {
-        let Fixture {
-            topic,
-            name,
-            directives,
-            ..
-        } = &variants[0];
+        let Fixture { topic, name, directives, .. } = &variants[0];
         let purpose = directives.purpose.replace('|', "\\|");
         let variants = directives.variants.join(", ");
         let _ = writeln!(text, "| {topic} | {name} | {purpose} | {variants} |");
@@ -69,10 +64,7 @@ fn with_table(document: &str, table: &str) -> Result<String, Failure> {
     let section = format!("{BEGIN}\n\n{table}\n{END}");
     match (document.split_once(BEGIN), document.split_once(END)) {
         (Some((before, _)), Some((_, after))) => Ok(format!("{before}{section}{after}")),
-        (None, None) => Ok(format!(
-            "{}\n\n## Topics\n\n{section}\n",
-            document.trim_end()
-        )),
+        (None, None) => Ok(format!("{}\n\n## Topics\n\n{section}\n", document.trim_end())),
         _ => Err("fixtures/README.md has only one of the two marks of the table".into()),
     }
 }

@@ -35,19 +35,14 @@ pub fn run(command: &mut Command, limit: Duration) -> io::Result<Finished> {
     command.process_group(0);
     // SAFETY: prctl is async-signal-safe, as code between fork and exec must be.
     unsafe {
-        command.pre_exec(
-            || match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            },
-        );
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
     }
     let start = Instant::now();
     let child = command.spawn().map_err(|error| {
-        io::Error::new(
-            error.kind(),
-            format!("{}: {error}", command.get_program().display()),
-        )
+        io::Error::new(error.kind(), format!("{}: {error}", command.get_program().display()))
     })?;
     let pid = child.id() as libc::pid_t;
     let timed_out = !ends_within(pid, limit)?;
@@ -56,12 +51,7 @@ pub fn run(command: &mut Command, limit: Duration) -> io::Result<Finished> {
         unsafe { libc::kill(-pid, libc::SIGKILL) };
     }
     let (status, cpu) = reap(pid)?;
-    Ok(Finished {
-        status,
-        timed_out,
-        cpu,
-        wall: start.elapsed(),
-    })
+    Ok(Finished { status, timed_out, cpu, wall: start.elapsed() })
 }
 
 /// Waits without reaping, so that the costs can be read afterwards.
@@ -76,11 +66,7 @@ fn ends_within(pid: libc::pid_t, limit: Duration) -> io::Result<bool> {
     let deadline = Instant::now() + limit;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let mut poll = libc::pollfd {
-            fd: fd.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let milliseconds = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: points to one initialised structure, as the count says.
         match unsafe { libc::poll(&mut poll, 1, milliseconds) } {
@@ -108,8 +94,5 @@ fn reap(pid: libc::pid_t) -> io::Result<(ExitStatus, Duration)> {
     let time = |t: libc::timeval| {
         Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64)
     };
-    Ok((
-        ExitStatus::from_raw(status),
-        time(usage.ru_utime) + time(usage.ru_stime),
-    ))
+    Ok((ExitStatus::from_raw(status), time(usage.ru_utime) + time(usage.ru_stime)))
 }

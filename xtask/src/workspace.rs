@@ -13,10 +13,7 @@ pub fn root() -> PathBuf {
     // Cargo sets it at run time; the constant serves a binary started by hand.
     let manifest = env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-    manifest
-        .parent()
-        .expect("xtask lies in the workspace")
-        .to_path_buf()
+    manifest.parent().expect("xtask lies in the workspace").to_path_buf()
 }
 
 /// The build directory, taken from where this program itself was built, so that

@@ -53,10 +53,6 @@ impl Arena {
         self.base..self.base + ARENA_BYTES as u64
     }
 
-    pub fn used(&self) -> usize {
-        self.used
-    }
-
     pub fn in_reach(&self, pc: Address) -> bool {
         self.base.abs_diff(pc) < REACH
     }

@@ -38,6 +38,7 @@ impl Supervisor {
             code: Rc::new(RefCell::new(Code::new(self.options.tool, self.shapes.clone())?)),
             regions: Regions::default(),
             current: None,
+            ran_last: None,
             since: Instant::now(),
             ready: VecDeque::new(),
             others_ready: false,
@@ -99,8 +100,7 @@ impl Supervisor {
             let range = mapping.range.clone();
             let shared = mapping.shared;
             self.space_of(tid).regions.add(range.clone(), mapping.writable, shared);
-            let protection =
-                libc::PROT_READ | if mapping.writable { libc::PROT_WRITE } else { 0 };
+            let protection = libc::PROT_READ | if mapping.writable { libc::PROT_WRITE } else { 0 };
             // A sealed mapping (the vDSO on some kernels) refuses; it then stays
             // executable, and is still never executed.
             let arguments = [range.start, range.end - range.start, protection as u64, 0, 0, 0];
@@ -125,7 +125,13 @@ impl Supervisor {
 
     pub(crate) fn map_trace(&mut self, tid: Tid, base: u64) -> Outcome<()> {
         let shapes = self.space_of(tid).code.borrow().shapes.clone();
-        let trace = SpaceTrace::new(base, shapes, self.options.affinity.clone())?;
+        let (processor, allowed) = (self.options.processor, self.options.allowed.clone());
+        let move_away = move || {
+            if let Some(processor) = processor {
+                crate::processor::avoid(processor, &allowed);
+            }
+        };
+        let trace = SpaceTrace::new(base, shapes, move_away)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         for (at, offset) in trace.buffers() {
             let size = crate::tracing::BUFFER_BYTES as u64;
@@ -149,6 +155,7 @@ impl Supervisor {
             code: parent.code.clone(),
             regions: parent.regions.clone(),
             current: None,
+            ran_last: None,
             since: Instant::now(),
             ready: VecDeque::new(),
             others_ready: false,

@@ -12,10 +12,8 @@ use crate::tracing::Shapes;
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 use std::time::Instant;
-use why_trace::{FIRST_UNIT_ID, RecordShape};
-use why_translate::context::{
-    CALL_CLASSES, CALL_CLASSES_BYTES, TARGETS, TARGETS_BYTES,
-};
+use why_trace::FIRST_UNIT_ID;
+use why_translate::context::{CALL_CLASSES, CALL_CLASSES_BYTES, TARGETS, TARGETS_BYTES};
 use why_translate::{ExitKind, Request, Tool, TranslateError, Unit, chain, translate};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -233,7 +231,11 @@ impl Code {
         };
         let mut unit = translate(&request, &mut |pc, buffer| {
             // A unit is either compared when entered or not.
-            if source.can_change_unseen(pc) == request.verify { source.fetch(pc, buffer) } else { 0 }
+            if source.can_change_unseen(pc) == request.verify {
+                source.fetch(pc, buffer)
+            } else {
+                0
+            }
         })?;
         let id = UnitId(self.units.len() as u32);
         let code = std::mem::take(&mut unit.code);
@@ -242,10 +244,7 @@ impl Code {
         let at = self.arenas[arena].place(Item::Unit(id.0), &code);
         if self.tool == Tool::Trace {
             let mut shapes = self.shapes.write().expect("no panic");
-            shapes.extend((1..=unit.instructions()).map(|executed| RecordShape {
-                instructions: executed,
-                slots: unit.slots[executed as usize],
-            }));
+            shapes.extend(1..=unit.instructions());
         }
         let length = code.len() as u32;
         self.units.push(Placed { unit, at, arena, length, dead: false, trace_id });
@@ -439,10 +438,6 @@ impl Code {
         self.invalidate(id);
     }
 
-    pub fn has_code_from(&self, page: Address) -> bool {
-        self.by_page.contains_key(&page)
-    }
-
     /// The pages from which code was translated, within a range.
     pub fn pages_within(&self, range: &std::ops::Range<Address>) -> Vec<Address> {
         self.by_page.keys().copied().filter(|page| range.contains(page)).collect()
@@ -470,7 +465,9 @@ impl Code {
     }
 
     pub(crate) fn disable_link(&mut self, pc: Address) {
-        let Some(number) = self.link_of.remove(&pc) else { return };
+        let Some(number) = self.link_of.remove(&pc) else {
+            return;
+        };
         let key = NOWHERE | u64::from(number);
         self.links[number as usize].key = key;
         let LinkPlace { previous, next, .. } = self.links[number as usize];

@@ -8,8 +8,9 @@ use crate::code::UnitId;
 use crate::error::Halt;
 use crate::memory::{Address, page_of};
 use crate::ptrace::{self, Registers, Stop};
+use crate::settle::set_register;
 use crate::signals::{self, Disposition, NEVER_BLOCKED};
-use crate::supervisor::{Outcome, Supervisor, set_register};
+use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{Call, State, Tid};
 use libc::siginfo_t;
 use why_translate::context::TRACE_NEXT;
@@ -47,7 +48,8 @@ impl Supervisor {
                     let code = self.space_of(tid).code.clone();
                     let mut code = code.borrow_mut();
                     if let Some((Item::Unit(id), offset)) = code.find(registers.rip)
-                        && let Place::BehindSyscall(index) = code.placed(UnitId(id)).unit.place(offset)
+                        && let Place::BehindSyscall(index) =
+                            code.placed(UnitId(id)).unit.place(offset)
                     {
                         self.account(tid, &code, UnitId(id), offset, index + 1);
                     }
@@ -89,7 +91,9 @@ impl Supervisor {
         let Some(info) = index.and_then(|index| task.pending.remove(index)) else {
             return Ok(false);
         };
-        let State::Ready(registers) = task.state else { return Ok(false) };
+        let State::Ready(registers) = task.state else {
+            return Ok(false);
+        };
         self.force_signal_stop(tid)?;
         self.deliver(tid, registers, info)?;
         Ok(true)
@@ -236,7 +240,9 @@ impl Supervisor {
             return self.deliver(tid, registers, info);
         };
         let id = UnitId(id);
-        if signal == libc::SIGSEGV && self.swap_trace(tid, &registers, fault_address(&info), &code, id)? {
+        if signal == libc::SIGSEGV
+            && self.swap_trace(tid, &registers, fault_address(&info), &code, id)?
+        {
             return Ok(());
         }
         let unit = &code.placed(id).unit;
@@ -298,18 +304,20 @@ impl Supervisor {
             Registers { rip: at, orig_rax: u64::MAX, ..registers }
         };
         ptrace::set_registers(tid, &probe)?;
+        ptrace::resume(tid, 0)?;
         loop {
-            ptrace::resume(tid, 0)?;
-            let Stop::Signal(signal) = self.wait_for(tid)? else { continue };
-            let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
-            if !signals::is_synchronous(&info) {
+            if let Stop::Signal(signal) = self.wait_for(tid)? {
+                let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+                if signals::is_synchronous(&info) {
+                    if signal == libc::SIGTRAP {
+                        // It can be read after all, by now.
+                        return self.enter(tid, registers);
+                    }
+                    return self.deliver(tid, registers, info);
+                }
                 self.task(tid).hold_back(info);
-            } else if signal == libc::SIGTRAP {
-                // It can be read after all, by now.
-                return self.enter(tid, registers);
-            } else {
-                return self.deliver(tid, registers, info);
             }
+            ptrace::resume(tid, 0)?;
         }
     }
 
@@ -419,12 +427,8 @@ impl Supervisor {
         let registers = ptrace::registers(tid)?;
         let gadget = self.space_of(tid).gadget();
         if registers.rip == gadget + 2 && registers.rax as i64 == GAVE_UP {
-            let again = Registers {
-                rip: gadget,
-                rax: registers.orig_rax,
-                orig_rax: u64::MAX,
-                ..registers
-            };
+            let again =
+                Registers { rip: gadget, rax: registers.orig_rax, orig_rax: u64::MAX, ..registers };
             ptrace::set_registers(tid, &again)?;
         }
         Ok(ptrace::resume(tid, 0)?)
@@ -463,14 +467,17 @@ impl Supervisor {
         id: UnitId,
     ) -> Outcome<bool> {
         let space = self.space_of(tid);
-        let Some(trace) = space.trace.as_mut() else { return Ok(false) };
+        let Some(trace) = space.trace.as_mut() else {
+            return Ok(false);
+        };
         if !trace.is_guard(address) {
             return Ok(false);
         }
-        let next = space.memory.read_u64(space.context + TRACE_NEXT.0 as u64).map_err(|_| Halt::Gone)?;
+        let next =
+            space.memory.read_u64(space.context + TRACE_NEXT.0 as u64).map_err(|_| Halt::Gone)?;
         let next = trace.swap(next);
         space.write_slot(TRACE_NEXT, next);
-        let borrowed = code.placed(id).unit.borrowed.expect("a traced unit");
+        let borrowed = code.placed(id).unit.borrowed.as_ref().expect("a traced unit");
         let mut registers = *registers;
         set_register(&mut registers, borrowed.registers[0].0, next);
         ptrace::set_registers(tid, &registers)?;
@@ -480,12 +487,7 @@ impl Supervisor {
 
     /// If the address is in a page that is read-only only because code was translated
     /// from it: forgets that code and lets the one instruction write.
-    fn wrote_to_code(
-        &mut self,
-        tid: Tid,
-        registers: Registers,
-        address: Address,
-    ) -> Outcome<bool> {
+    fn wrote_to_code(&mut self, tid: Tid, registers: Registers, address: Address) -> Outcome<bool> {
         if !self.unwatch_page(tid, page_of(address))? {
             return Ok(false);
         }

@@ -218,7 +218,8 @@ mod tests {
     #[test]
     fn a_description_comes_back_at_another_address() {
         // call rax; with a conditional branch and a call of the kernel before it.
-        let bytes = [0x74, 0x10, 0xb8, 0x27, 0, 0, 0, 0x0f, 0x05, 0x8b, 0x05, 1, 0, 0, 0, 0xff, 0xd0];
+        let bytes =
+            [0x74, 0x10, 0xb8, 0x27, 0, 0, 0, 0x0f, 0x05, 0x8b, 0x05, 1, 0, 0, 0, 0xff, 0xd0];
         let base = 0x5555_0000_1000u64;
         let request = Request {
             pc: base,
@@ -242,7 +243,8 @@ mod tests {
         write(&unit, 0x5555_0000_0000, &mut description);
         let moved = read(&description, 0x7f00_0000_0000).unwrap();
         assert_eq!(moved.pc, 0x7f00_0000_1000);
-        let shape = |u: &Unit| u.spans.iter().map(|s| (s.pc - u.pc, s.length, s.code)).collect::<Vec<_>>();
+        let shape =
+            |u: &Unit| u.spans.iter().map(|s| (s.pc - u.pc, s.length, s.code)).collect::<Vec<_>>();
         assert_eq!(shape(&moved), shape(&unit));
         assert_eq!(moved.counted, unit.counted);
         assert_eq!(moved.literals, unit.literals);

@@ -65,7 +65,9 @@ impl Code {
     /// Places an archive's code for an image; false if it does not fit there.
     pub fn thaw(&mut self, image: &Image, archive: Rc<Archive>) -> bool {
         let length = archive.section(Section::Code).len();
-        let Some(arena) = self.arena_for(image.range.start) else { return false };
+        let Some(arena) = self.arena_for(image.range.start) else {
+            return false;
+        };
         let Some(relocation) = Relocation::new(&archive, image.bias, self.arenas[arena].next())
         else {
             return false;
@@ -125,7 +127,12 @@ impl Code {
         let [start, _, description] = units.get(index as usize);
         let end = match index as usize + 1 {
             next if next < units.len() => units.get(next)[0],
-            _ => frozen.archive.records::<2>(Section::Links).iter().next().map_or(frozen.length, |l| l[0]),
+            _ => frozen
+                .archive
+                .records::<2>(Section::Links)
+                .iter()
+                .next()
+                .map_or(frozen.length, |l| l[0]),
         };
         let bytes = &frozen.archive.descriptions()[description as usize..];
         let unit = description::read(bytes, frozen.image.bias).expect("the archive was checked");
@@ -145,7 +152,8 @@ impl Code {
     pub(crate) fn invalidate_frozen(&mut self, range: &std::ops::Range<Address>) {
         for number in 0..self.frozen.len() {
             let frozen = &self.frozen[number];
-            let touched = frozen.image.range.start < range.end && range.start < frozen.image.range.end;
+            let touched =
+                frozen.image.range.start < range.end && range.start < frozen.image.range.end;
             if frozen.dead || !touched {
                 continue;
             }
@@ -173,7 +181,8 @@ impl Code {
     /// All translations of an image, as an archive; none if it would hold no news.
     pub fn freeze(&mut self, image: &Image) -> Option<Contents> {
         let number = self.frozen.iter().position(|f| !f.dead && f.image.range == image.range);
-        let archived = number.map_or(0, |n| self.frozen[n].archive.records::<3>(Section::Units).len());
+        let archived =
+            number.map_or(0, |n| self.frozen[n].archive.records::<3>(Section::Units).len());
         let fresh = self.units_within(&image.range);
         if fresh.len() < NEWS + archived / 100 {
             return None;
@@ -360,7 +369,9 @@ impl<'a> Freezer<'a> {
     fn links(&mut self) -> Vec<u8> {
         let mut links = Vec::new();
         for pc in self.code.indirect_targets(&self.image.range) {
-            let Some(&entry) = self.entries.get(&pc) else { continue };
+            let Some(&entry) = self.entries.get(&pc) else {
+                continue;
+            };
             self.align();
             let start = self.bytes.len() as u32;
             let link = chain::link(self.at + u64::from(start), 0);

@@ -26,9 +26,13 @@ impl Supervisor {
         if self.options.tool == Tool::Trace {
             return Ok(());
         }
-        let Ok(file) = File::open(path) else { return Ok(()) };
+        let Ok(file) = File::open(path) else {
+            return Ok(());
+        };
         let identity = file.metadata().ok().as_ref().and_then(Identity::of);
-        let Some(identity) = identity else { return Ok(()) };
+        let Some(identity) = identity else {
+            return Ok(());
+        };
         self.space_of(tid).regions.add_file(range.clone());
         let key = Key { identity: identity.clone(), tool: self.options.tool };
         if !self.archives.contains_key(&key)
@@ -55,10 +59,14 @@ impl Supervisor {
         if Rc::strong_count(code) > 1 || self.options.tool == Tool::Trace {
             return;
         }
-        let Some(directory) = archive::directory() else { return };
+        let Some(directory) = archive::directory() else {
+            return;
+        };
         let mut code = code.borrow_mut();
         for image in code.images.clone() {
-            let Some(contents) = code.freeze(&image) else { continue };
+            let Some(contents) = code.freeze(&image) else {
+                continue;
+            };
             let key = Key { identity: image.identity, tool: self.options.tool };
             self.archives.remove(&key);
             // Without an archive the next run is slower, and that is all.

@@ -2,6 +2,7 @@
 
 use crate::arena::Arena;
 use crate::error::{EngineError, Halt};
+use crate::lend::Lender;
 use crate::memory::{Address, PAGE};
 use crate::ptrace::{self, Registers, Stop};
 use crate::shared::SharedMemory;
@@ -116,18 +117,16 @@ impl Supervisor {
         protection: i32,
         fixed: i32,
     ) -> Outcome<()> {
-        let space = self.space_of(tid);
-        let path = space.context + SCRATCH;
-        let mut text = memory.path().into_bytes();
-        text.push(0);
-        if space.memory.write(path, &text).is_err() {
-            return Err(Halt::Gone);
-        }
-        let flags = (libc::O_RDWR | libc::O_CLOEXEC) as u64;
-        let open = [libc::AT_FDCWD as u64, path, flags, 0, 0, 0];
+        let open = self.open_arguments(tid, memory.path())?;
         let flags = (libc::MAP_SHARED | fixed) as u64;
         let map = |file| [at, size, protection as u64, flags, file, offset];
-        let file = self.call(tid, libc::SYS_openat, open)?;
+        let mut file = self.call(tid, libc::SYS_openat, open)?;
+        // A process of another user may not look into ours.
+        let lender = if file == -i64::from(libc::EACCES) { Lender::new(tid) } else { None };
+        if let Some(lender) = &lender {
+            let open = self.open_arguments(tid, lender.path(memory))?;
+            file = self.call(tid, libc::SYS_openat, open)?;
+        }
         if file == -i64::from(libc::EMFILE) {
             return self.map_by_helper(tid, open, &map);
         }
@@ -169,6 +168,19 @@ impl Supervisor {
             Ok(_) | Err(Halt::Gone) => mapped,
             Err(error) => Err(error),
         }
+    }
+
+    /// The arguments for opening a path in the target.
+    fn open_arguments(&mut self, tid: Tid, path: String) -> Outcome<Arguments> {
+        let space = self.space_of(tid);
+        let at = space.context + SCRATCH;
+        let mut text = path.into_bytes();
+        text.push(0);
+        if space.memory.write(at, &text).is_err() {
+            return Err(Halt::Gone);
+        }
+        let flags = (libc::O_RDWR | libc::O_CLOEXEC) as u64;
+        Ok([libc::AT_FDCWD as u64, at, flags, 0, 0, 0])
     }
 
     /// Sees to it that units for `pc` have an arena.

@@ -1,25 +1,28 @@
 //! Starting a program and the supervisor that runs it.
 //!
 //! `why` itself stays a bystander: it forks the supervisor, waits for what that
-//! reports, and ends as the program did. The supervisor goes on as long as the
-//! program has descendants.
+//! reports, stops and continues with the program, and ends as it did. The supervisor
+//! goes on as long as the program has descendants.
 
 use crate::error::{EngineError, Halt, Result};
-use crate::messages::{self, Message};
+use crate::inherited;
+use crate::messages::{Message, Messages, send};
 use crate::processor;
 use crate::ptrace::{self, Stop};
+use crate::relay::{self, Relay};
 use crate::report::Report;
 use crate::signals::{self, Action, Actions};
 use crate::space::SpaceId;
 use crate::supervisor::{Options, Supervisor};
 use crate::task::{State, Tid};
 use crate::{program, timer};
-use nix::sys::signal::{SigHandler, Signal, signal};
-use nix::unistd::{ForkResult, fork};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::unistd::{ForkResult, Pid, fork, getppid};
 use std::cell::RefCell;
 use std::ffi::{CString, OsString};
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
@@ -30,10 +33,17 @@ pub struct Command {
     pub tool: Tool,
 }
 
-/// Signals that a terminal sends to everybody in the foreground: they are meant for
-/// the program.
-const FROM_TERMINAL: [Signal; 4] =
-    [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP, Signal::SIGHUP];
+/// The supervisor's ways to `why`.
+struct ToFront {
+    why: Pid,
+    messages: UnixStream,
+    /// Signals for the program come from here.
+    relay: UnixStream,
+}
+
+fn pair() -> Result<(UnixStream, UnixStream)> {
+    UnixStream::pair().map_err(EngineError::system("creating a socket"))
+}
 
 /// Runs a program to its end.
 pub fn run(command: &Command) -> Result<Report> {
@@ -42,20 +52,25 @@ pub fn run(command: &Command) -> Result<Report> {
         message: "no program was named; give it after --".to_owned(),
     })?;
     let path = program::find(name)?;
-    let (ours, theirs) = UnixStream::pair().map_err(EngineError::system("creating a socket"))?;
+    let (messages, to_messages) = pair()?;
+    let (relay, from_relay) = pair()?;
+    let why = nix::unistd::getpid();
+    // From now on a signal for the program waits until there is one.
+    let mask = inherited::block_signals()?;
     // SAFETY: this process has only one thread, so the child may do anything.
     match unsafe { fork() }.map_err(|e| EngineError::system("starting the supervisor")(e.into()))? {
         ForkResult::Child => {
-            drop(ours);
-            let status = supervise(command, &path, theirs);
+            drop((messages, relay));
+            let front = ToFront { why, messages: to_messages, relay: from_relay };
+            let status = supervise(command, &path, &mask, front);
             std::process::exit(status);
         }
         ForkResult::Parent { child } => {
-            drop(theirs);
-            for signal in FROM_TERMINAL {
-                ignore(signal);
-            }
-            let result = follow(ours);
+            drop((to_messages, from_relay));
+            // Standard error stays for what `why` itself may have to say.
+            inherited::release_descriptors(libc::STDERR_FILENO);
+            let relay = Relay::new(relay, child.as_raw())?;
+            let result = follow(Messages::new(messages), relay);
             if result.as_ref().is_ok_and(|report| report.descendants_alive == 0) {
                 // Its resource usage becomes ours.
                 let _ = nix::sys::wait::waitpid(child, None);
@@ -65,39 +80,81 @@ pub fn run(command: &Command) -> Result<Report> {
     }
 }
 
-fn ignore(which: Signal) {
-    // SAFETY: ignoring runs no code.
-    let _ = unsafe { signal(which, SigHandler::SigIgn) };
-}
-
-/// Waits for what the supervisor reports.
-fn follow(from: UnixStream) -> Result<Report> {
-    for message in messages::receive(from) {
-        match message {
-            Message::Ended(report) => return Ok(report),
-            Message::Failed { status, message } => {
+/// Waits for what the supervisor reports, and passes signals on.
+fn follow(mut messages: Messages, mut relay: Relay) -> Result<Report> {
+    loop {
+        let (reported, signalled) = match messages.has_more() {
+            true => (true, false),
+            false => wait_for_either(messages.as_fd(), relay.as_fd())?,
+        };
+        if signalled {
+            relay.pass_on();
+        }
+        if !reported {
+            continue;
+        }
+        match messages.receive() {
+            Some(Message::Ended(report)) => return Ok(report),
+            Some(Message::Failed { status, message }) => {
                 return Err(EngineError::CannotStart { status, message });
             }
-            // So that the shell sees a stopped job, as it would natively.
-            Message::Stopped => drop(nix::sys::signal::raise(Signal::SIGSTOP)),
+            Some(Message::Stopped(signal)) => stop_with_program(signal),
+            None => {
+                return Err(EngineError::CannotStart {
+                    status: 125,
+                    message:
+                        "the supervisor was killed, and with it the program; nothing is known \
+                              of how far it came"
+                            .to_owned(),
+                });
+            }
         }
     }
-    Err(EngineError::CannotStart {
-        status: 125,
-        message: "the supervisor ended without a word; it was probably killed".to_owned(),
-    })
+}
+
+fn wait_for_either(first: BorrowedFd<'_>, second: BorrowedFd<'_>) -> Result<(bool, bool)> {
+    let mut both = [first, second].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+    loop {
+        match poll(&mut both, PollTimeout::NONE) {
+            Ok(_) => break,
+            Err(nix::Error::EINTR) => {}
+            Err(error) => return Err(EngineError::system("waiting for the program")(error.into())),
+        }
+    }
+    let ready = both.map(|fd| fd.any().unwrap_or(true));
+    Ok((ready[0], ready[1]))
+}
+
+/// Lets the signal take effect that the supervisor has sent before it said so, unless
+/// `why` has been continued since. The shell sees a stopped job, as it would natively.
+fn stop_with_program(signal: i32) {
+    let Ok(signal) = Signal::try_from(signal) else {
+        return;
+    };
+    let mut only = SigSet::empty();
+    only.add(signal);
+    let _ = only.thread_unblock();
+    let _ = only.thread_block();
 }
 
 /// The supervisor's life; its exit status matters to nobody.
-fn supervise(command: &Command, path: &std::path::Path, to: UnixStream) -> i32 {
+fn supervise(command: &Command, path: &std::path::Path, mask: &SigSet, front: ToFront) -> i32 {
     // Whoever kills `why` kills what it runs.
     let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
-    report_panics(&to);
-    match try_supervise(command, path, &to) {
+    if getppid() != front.why {
+        return 125;
+    }
+    // `killall why` means the one that the user started.
+    let _ = nix::sys::prctl::set_name(c"supervisor");
+    report_panics(&front.messages);
+    let Ok(to) = front.messages.try_clone() else {
+        return 125;
+    };
+    match try_supervise(command, path, mask, front) {
         Ok(()) => 0,
         Err(error) => {
             let failed = Message::Failed { status: error.status(), message: error.to_string() };
-            messages::send(&to, &failed);
+            send(&to, &failed);
             125
         }
     }
@@ -110,42 +167,46 @@ fn report_panics(to: &UnixStream) {
     std::panic::set_hook(Box::new(move |panic| {
         let text = panic.to_string().replace('\n', " ");
         let message = format!("the engine has a defect, please report it: {text}");
-        messages::send(&to, &Message::Failed { status: 125, message });
+        send(&to, &Message::Failed { status: 125, message });
         std::process::exit(125);
     }));
 }
 
-fn try_supervise(command: &Command, path: &std::path::Path, to: &UnixStream) -> Result<()> {
+fn try_supervise(
+    command: &Command,
+    path: &std::path::Path,
+    mask: &SigSet,
+    front: ToFront,
+) -> Result<()> {
     let affinity = processor::affinity();
     // A target on another processor only costs time.
-    let _ = processor::pin_here();
-    let tid = start(command, path)?;
-    for signal in FROM_TERMINAL {
-        ignore(signal);
-    }
-    for signal in [Signal::SIGTTIN, Signal::SIGTTOU, Signal::SIGPIPE, Signal::SIGTERM] {
-        ignore(signal);
-    }
-    release_streams();
+    let processor = processor::pin_here().ok();
+    let tid = start(command, path, mask)?;
+    inherited::release_descriptors(libc::STDERR_FILENO + 1);
+    relay::start_witness(front.relay, tid)?;
     timer::prepare();
-    let (ended, stopped) = (to.try_clone(), to.try_clone());
-    let (ended, stopped) = match (ended, stopped) {
-        (Ok(ended), Ok(stopped)) => (ended, stopped),
-        (Err(error), _) | (_, Err(error)) => {
-            return Err(EngineError::system("copying a descriptor")(error));
-        }
-    };
+    let why = front.why;
+    let copy = || front.messages.try_clone().map_err(EngineError::system("copying a descriptor"));
+    let (ended, stopped) = (copy()?, copy()?);
     let options = Options {
         tool: command.tool,
         allowed: affinity.clone(),
         affinity,
-        on_stop: Box::new(move || messages::send(&stopped, &Message::Stopped)),
+        processor,
+        on_stop: Box::new(move |signal| {
+            // Pending before it is told of, so that a continuation cannot get between.
+            let _ = kill(why, Signal::try_from(signal).ok());
+            send(&stopped, &Message::Stopped(signal));
+        }),
+        on_continue: Box::new(move || {
+            let _ = kill(why, Signal::SIGCONT);
+        }),
         on_end: Box::new(move |report| {
             if report.descendants_alive > 0 {
                 // From now on the supervisor lives for them alone.
                 let _ = nix::sys::prctl::set_pdeathsig(None);
             }
-            messages::send(&ended, &Message::Ended(report.clone()));
+            send(&ended, &Message::Ended(report.clone()));
         }),
     };
     let mut supervisor = Supervisor::new(options, tid);
@@ -157,19 +218,8 @@ fn try_supervise(command: &Command, path: &std::path::Path, to: &UnixStream) -> 
     result
 }
 
-/// The target's streams are the target's: a pipe must close when the target closes it.
-fn release_streams() {
-    if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
-        for stream in 0..3 {
-            // SAFETY: both descriptors are open, and nothing here uses the streams.
-            unsafe { libc::dup2(null.as_raw_fd(), stream) };
-        }
-    }
-}
-
 /// Forks the target and stops it at its first instruction.
-fn start(command: &Command, path: &std::path::Path) -> Result<Tid> {
-    let pair = || UnixStream::pair().map_err(EngineError::system("creating a socket"));
+fn start(command: &Command, path: &std::path::Path, mask: &SigSet) -> Result<Tid> {
     let (mut go, mut waiting) = pair()?;
     let (mut failure, mut failing) = pair()?;
     // SAFETY: this process has only one thread, so the child may do anything.
@@ -178,7 +228,7 @@ fn start(command: &Command, path: &std::path::Path) -> Result<Tid> {
         ForkResult::Child => {
             drop(go);
             let _ = waiting.read_exact(&mut [0]);
-            restore_sigpipe();
+            inherited::restore(mask);
             let error = exec(path, &command.words);
             let _ = failing.write_all(&error.to_le_bytes());
             std::process::exit(127);
@@ -208,19 +258,15 @@ fn start(command: &Command, path: &std::path::Path) -> Result<Tid> {
 
 /// Replaces this process; returns the error number if that fails.
 fn exec(path: &std::path::Path, words: &[OsString]) -> i32 {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return libc::EINVAL };
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
+        return libc::EINVAL;
+    };
     let words: Vec<CString> =
         words.iter().filter_map(|word| CString::new(word.as_bytes()).ok()).collect();
     match nix::unistd::execv(&path, &words) {
         Ok(never) => match never {},
         Err(errno) => errno as i32,
     }
-}
-
-/// Rust programs start with SIGPIPE ignored; the target must not.
-fn restore_sigpipe() {
-    // SAFETY: the default action runs no code here.
-    let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
 }
 
 impl Supervisor {

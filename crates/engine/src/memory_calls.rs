@@ -178,7 +178,8 @@ impl Supervisor {
         let code = space.code.clone();
         let mut code = code.borrow_mut();
         code.invalidate_frozen(&range);
-        code.images.retain(|image| image.range.end <= range.start || image.range.start >= range.end);
+        code.images
+            .retain(|image| image.range.end <= range.start || image.range.start >= range.end);
         for page in code.pages_within(&range) {
             code.invalidate_page(page);
         }
@@ -196,7 +197,8 @@ impl Supervisor {
         let code = space.code.clone();
         let mut code = code.borrow_mut();
         code.invalidate_frozen(&range);
-        code.images.retain(|image| image.range.end <= range.start || image.range.start >= range.end);
+        code.images
+            .retain(|image| image.range.end <= range.start || image.range.start >= range.end);
         for page in code.pages_within(&range) {
             code.invalidate_page(page);
         }
@@ -234,7 +236,9 @@ impl Supervisor {
 
     /// The application writes to a page: if it was watched, its code is forgotten.
     pub(crate) fn unwatch_page(&mut self, tid: Tid, page: Address) -> Outcome<bool> {
-        let Some(codes) = self.space_of(tid).regions.unwatch(page) else { return Ok(false) };
+        let Some(codes) = self.space_of(tid).regions.unwatch(page) else {
+            return Ok(false);
+        };
         self.own_code(tid)?;
         let code = self.space_of(tid).code.clone();
         for &changed in &codes {
@@ -273,11 +277,7 @@ impl Supervisor {
 
     /// The kernel is going to write to these places, in a call that cannot be made
     /// again once it has failed.
-    pub(crate) fn unwatch_results(
-        &mut self,
-        tid: Tid,
-        places: &[(Address, u64)],
-    ) -> Outcome<()> {
+    pub(crate) fn unwatch_results(&mut self, tid: Tid, places: &[(Address, u64)]) -> Outcome<()> {
         for &(at, size) in places {
             if at != 0 {
                 self.unwatch_range(tid, &pages(at, size))?;

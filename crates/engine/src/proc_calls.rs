@@ -83,10 +83,7 @@ impl Supervisor {
         let space = self.space_of(tid);
         let path = space.context + SCRATCH;
         let name = format!("/proc/{}/fd/{}\0", std::process::id(), file.as_raw_fd());
-        space
-            .memory
-            .write(path, name.as_bytes())
-            .map_err(|_| Halt::Gone)?;
+        space.memory.write(path, name.as_bytes()).map_err(|_| Halt::Gone)?;
         let close_on_exec = closes_on_exec(tid, descriptor);
         let open = [libc::AT_FDCWD as u64, path, libc::O_RDONLY as u64, 0, 0, 0];
         let other = self.call(tid, libc::SYS_openat, open)?;
@@ -94,35 +91,19 @@ impl Supervisor {
             // No descriptor is left: the program sees the map as it really is.
             return Ok(());
         }
-        let flags = if close_on_exec {
-            libc::O_CLOEXEC as u64
-        } else {
-            0
-        };
-        self.call(
-            tid,
-            libc::SYS_dup3,
-            [other as u64, descriptor, flags, 0, 0, 0],
-        )?;
+        let flags = if close_on_exec { libc::O_CLOEXEC as u64 } else { 0 };
+        self.call(tid, libc::SYS_dup3, [other as u64, descriptor, flags, 0, 0, 0])?;
         self.call(tid, libc::SYS_close, [other as u64, 0, 0, 0, 0, 0])?;
         Ok(())
     }
 
     fn shown_maps(&self, pid: Tid) -> Outcome<Option<String>> {
-        let Some(task) = self
-            .tasks
-            .values()
-            .find(|task| task.pid == pid || task.tid == pid)
-        else {
+        let Some(task) = self.tasks.values().find(|task| task.pid == pid || task.tid == pid) else {
             return Ok(None);
         };
         let space = &self.spaces[&task.space];
         let mappings = maps::read(task.tid)?;
-        Ok(Some(shown_maps::text(
-            &mappings,
-            &space.regions,
-            &space.own_ranges(),
-        )))
+        Ok(Some(shown_maps::text(&mappings, &space.regions, &space.own_ranges())))
     }
 }
 

@@ -10,59 +10,54 @@ const MASK_BYTES: usize = 128;
 pub fn affinity() -> Vec<u8> {
     let mut mask = vec![0; MASK_BYTES];
     // SAFETY: the buffer has the given length.
-    let length = unsafe {
-        libc::syscall(libc::SYS_sched_getaffinity, 0, mask.len(), mask.as_mut_ptr())
-    };
+    let length =
+        unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, mask.len(), mask.as_mut_ptr()) };
     mask.truncate(length.max(0) as usize);
     mask
 }
 
-/// Stays on the processor it runs on; threads started from now on do, too.
-pub fn pin_here() -> io::Result<()> {
+/// Stays on the processor it runs on; returns which.
+pub fn pin_here() -> io::Result<usize> {
     // SAFETY: takes no argument.
     let here = unsafe { libc::sched_getcpu() };
-    pin(&[usize::try_from(here).map_err(|_| io::Error::last_os_error())?])
+    let here = usize::try_from(here).map_err(|_| io::Error::last_os_error())?;
+    pin(&only(here))?;
+    Ok(here)
 }
 
-/// Takes the calling thread to the other processors of `allowed`, if there are any.
-pub fn go_elsewhere(allowed: &[u8]) {
-    let own = affinity();
-    let others: Vec<usize> = (0..allowed.len() * 8)
-        .filter(|cpu| allowed[cpu / 8] & 1 << (cpu % 8) != 0)
-        .filter(|cpu| own.get(cpu / 8).is_none_or(|byte| byte & 1 << (cpu % 8) == 0))
-        .collect();
-    if !others.is_empty() {
-        // The trace is only read more slowly if this fails.
-        let _ = pin(&others);
-    }
+/// The mask of one processor.
+fn only(processor: usize) -> [u8; MASK_BYTES] {
+    let mut mask = [0; MASK_BYTES];
+    mask[processor / 8] = 1 << (processor % 8);
+    mask
 }
 
-/// Lets a thread of the target run where it wants to: with the supervisor if that is
-/// one of the processors it names, else there, however slow that is.
-pub fn place(thread: i32, wanted: &[u8]) {
-    let mut mask = wanted.to_vec();
-    // SAFETY: takes no argument.
-    let here = unsafe { libc::sched_getcpu() };
-    if let Ok(here) = usize::try_from(here)
-        && mask.get(here / 8).is_some_and(|byte| byte & 1 << (here % 8) != 0)
-    {
-        mask.fill(0);
-        mask[here / 8] |= 1 << (here % 8);
+/// Keeps a thread of the target where it wants to be: with the engine if it may be
+/// there, elsewhere if it must.
+pub fn place(tid: i32, wanted: &[u8], engine: usize) {
+    let with_engine = wanted.get(engine / 8).is_some_and(|byte| byte & 1 << (engine % 8) != 0);
+    // A failure means that the thread has just ended.
+    let _ = if with_engine { pin_thread(tid, &only(engine)) } else { pin_thread(tid, wanted) };
+}
+
+/// Moves the calling thread off the engine's processor, if there is another one.
+pub fn avoid(engine: usize, allowed: &[u8]) {
+    let mut others = allowed.to_vec();
+    if let Some(byte) = others.get_mut(engine / 8) {
+        *byte &= !(1 << (engine % 8));
     }
-    // It stays where it is if this fails.
+    // Without another one it stays and only takes longer.
+    let _ = pin(&others);
+}
+
+fn pin(mask: &[u8]) -> io::Result<()> {
+    pin_thread(0, mask)
+}
+
+fn pin_thread(tid: i32, mask: &[u8]) -> io::Result<()> {
     // SAFETY: the buffer has the given length.
-    unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread, mask.len(), mask.as_ptr()) };
-}
-
-fn pin(processors: &[usize]) -> io::Result<()> {
-    let mut mask = [0u8; MASK_BYTES];
-    for &cpu in processors {
-        mask[cpu / 8] |= 1 << (cpu % 8);
-    }
-    // SAFETY: the buffer has the given length.
-    let result = unsafe {
-        libc::syscall(libc::SYS_sched_setaffinity, 0, mask.len(), mask.as_ptr())
-    };
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid, mask.len(), mask.as_ptr()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

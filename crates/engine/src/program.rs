@@ -120,7 +120,9 @@ fn elf_defect(head: &[u8], size: u64) -> Option<&'static str> {
         return Some("it is a 32-bit program; only 64-bit ones (x86-64) can be run");
     }
     const TRUNCATED: Option<&str> = Some("it is a truncated ELF file; build or copy it again");
-    let Some(machine) = field(18, 2) else { return TRUNCATED };
+    let Some(machine) = field(18, 2) else {
+        return TRUNCATED;
+    };
     if machine != u64::from(elf::EM_X86_64) {
         return Some("it is made for another processor; only x86-64 programs can be run");
     }

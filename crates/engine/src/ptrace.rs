@@ -164,7 +164,7 @@ pub enum Stop {
     /// Stopped by `PTRACE_INTERRUPT`, by being created, or by the end of a group stop.
     Interrupted,
     /// The whole process is stopped by this signal.
-    GroupStop(i32),
+    WholeProcess(i32),
 }
 
 impl Stop {
@@ -184,7 +184,7 @@ impl Stop {
             libc::PTRACE_EVENT_VFORK => Stop::Vfork,
             libc::PTRACE_EVENT_EXEC => Stop::Exec,
             libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Stop::Interrupted,
-            libc::PTRACE_EVENT_STOP => Stop::GroupStop(signal),
+            libc::PTRACE_EVENT_STOP => Stop::WholeProcess(signal),
             event => panic!("ptrace event {event} was not asked for"),
         }
     }

@@ -194,7 +194,9 @@ impl CodeSource for Reader<'_> {
         let mut got = 0;
         while got < buffer.len() {
             let at = pc + got as u64;
-            let Some(region) = self.regions.region(at) else { break };
+            let Some(region) = self.regions.region(at) else {
+                break;
+            };
             if self.constant_only && (region.writable || region.shared) {
                 break;
             }

@@ -48,7 +48,12 @@ impl SharedMemory {
 
     /// Where another process can open it.
     pub fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+        self.path_in(std::process::id() as i32)
+    }
+
+    /// The same, where a child of this process has it.
+    pub fn path_in(&self, pid: i32) -> String {
+        format!("/proc/{pid}/fd/{}", self.file.as_raw_fd())
     }
 
     pub fn size(&self) -> usize {
@@ -84,17 +89,13 @@ impl SharedMemory {
     pub fn read(&self, offset: usize, buffer: &mut [u8]) {
         assert!(offset + buffer.len() <= self.size);
         // SAFETY: in bounds by the assertion; no Rust reference to the source exists.
-        unsafe { self.start().add(offset).copy_to_nonoverlapping(buffer.as_mut_ptr(), buffer.len()) }
+        unsafe {
+            self.start().add(offset).copy_to_nonoverlapping(buffer.as_mut_ptr(), buffer.len())
+        }
     }
 
     pub fn write_u64(&self, offset: usize, value: u64) {
         self.write(offset, &value.to_le_bytes());
-    }
-
-    pub fn read_u64(&self, offset: usize) -> u64 {
-        let mut bytes = [0; 8];
-        self.read(offset, &mut bytes);
-        u64::from_le_bytes(bytes)
     }
 }
 

@@ -27,17 +27,9 @@ pub fn text(mappings: &[Mapping], regions: &Regions, engine: &[Range<Address>]) 
 /// A mapping cut where the engine's knowledge changes, without what is the engine's.
 fn pieces(mapping: &Mapping, regions: &Regions, engine: &[Range<Address>]) -> Vec<Mapping> {
     let Range { start, end } = mapping.range;
-    let mut cuts: Vec<Address> = engine
-        .iter()
-        .flat_map(|range| [range.start, range.end])
-        .collect();
+    let mut cuts: Vec<Address> = engine.iter().flat_map(|range| [range.start, range.end]).collect();
     cuts.extend(regions.edges());
-    cuts.extend(
-        regions
-            .watched()
-            .into_iter()
-            .flat_map(|page| [page, page + PAGE]),
-    );
+    cuts.extend(regions.watched().into_iter().flat_map(|page| [page, page + PAGE]));
     cuts.retain(|&cut| cut > start && cut < end);
     cuts.extend([start, end]);
     cuts.sort_unstable();
@@ -56,11 +48,7 @@ fn piece(mapping: &Mapping, range: Range<Address>, regions: &Regions) -> Mapping
         false => mapping.writable || regions.is_watched(at),
     };
     let anonymous = mapping.inode == 0;
-    let offset = if anonymous {
-        0
-    } else {
-        mapping.offset + (at - mapping.range.start)
-    };
+    let offset = if anonymous { 0 } else { mapping.offset + (at - mapping.range.start) };
     Mapping {
         range,
         executable: mapping.executable || executable,
@@ -73,10 +61,8 @@ fn piece(mapping: &Mapping, range: Range<Address>, regions: &Regions) -> Mapping
 /// Whether two neighbours would be one mapping, had the engine not come between.
 fn belongs_to(last: &Mapping, next: &Mapping, regions: &Regions) -> bool {
     let edge = next.range.start;
-    let cut_by_engine = regions.is_watched(edge)
-        || edge
-            .checked_sub(PAGE)
-            .is_some_and(|p| regions.is_watched(p));
+    let cut_by_engine =
+        regions.is_watched(edge) || edge.checked_sub(PAGE).is_some_and(|p| regions.is_watched(p));
     let follows = next.inode == 0 || next.offset == last.offset + (edge - last.range.start);
     cut_by_engine
         && last.range.end == edge
@@ -132,7 +118,8 @@ mod tests {
         regions.add(0x401000..0x403000, false, false);
         regions.add(0x405000..0x408000, true, false);
         regions.watch(0x406000, 0x406000);
-        let shown = text(&parse_all(kernel), &regions, &[0x1000_0000..0x1000_1000]);
+        let own = std::slice::from_ref(&(0x1000_0000..0x1000_1000));
+        let shown = text(&parse_all(kernel), &regions, own);
         let expected = "\
 00400000-00401000 r--p 00000000 fe:00 12                                 /bin/x
 00401000-00403000 r-xp 00001000 fe:00 12                                 /bin/x

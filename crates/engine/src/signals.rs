@@ -1,7 +1,7 @@
 //! What the application wants done with signals. Pure bookkeeping: delivery is the
 //! supervisor's.
 
-use libc::{siginfo_t, c_int};
+use libc::{c_int, siginfo_t};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -26,7 +26,8 @@ impl Action {
     pub const IGNORE: Action = Action { handler: libc::SIG_IGN as u64, ..DEFAULT };
 
     pub fn from_bytes(bytes: &[u8; Action::BYTES]) -> Action {
-        let word = |i: usize| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().expect("eight"));
+        let word =
+            |i: usize| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().expect("eight"));
         Action { handler: word(0), flags: word(1), restorer: word(2), mask: word(3) }
     }
 

@@ -7,12 +7,12 @@ use crate::maps::{self, Mapping};
 use crate::memory::{Address, Memory};
 use crate::regions::Regions;
 use crate::task::Tid;
+use crate::tracing::SPAN;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Instant;
-use crate::tracing::SPAN;
-use std::ops::Range;
 use why_translate::context::{COUNT_SLOTS, FIRST_COUNT, Slot, TOTAL_BYTES};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +27,8 @@ pub struct Space {
     pub regions: Regions,
     /// Who executes in the cache.
     pub current: Option<Tid>,
+    /// Whose values the context page holds.
+    pub ran_last: Option<Tid>,
     pub since: Instant,
     /// Who waits for a turn.
     pub ready: VecDeque<Tid>,
@@ -77,9 +79,8 @@ impl Space {
 
     /// All that the engine has mapped.
     pub fn own_ranges(&self) -> Vec<Range<Address>> {
-        let context = self.context..self.context + TOTAL_BYTES as u64;
         let mut ranges: Vec<_> = self.code.borrow().arenas.iter().map(Arena::range).collect();
-        ranges.push(context);
+        ranges.push(self.context..self.context + TOTAL_BYTES as u64);
         ranges.extend(self.trace.as_ref().map(|trace| trace.base..trace.base + SPAN));
         ranges
     }

@@ -308,8 +308,12 @@ impl Supervisor {
             return self.answer(tid, &registers, EINVAL);
         }
         let target = if registers.rdi == 0 { tid } else { registers.rdi as Tid };
+        let processor = self.options.processor;
         if let Some(task) = self.tasks.get_mut(&target) {
-            crate::processor::place(target, &wanted);
+            // It asked to know where it runs: that must be one of these.
+            if let Some(processor) = processor {
+                crate::processor::place(target, &wanted, processor);
+            }
             task.affinity = Some(wanted);
             return self.answer(tid, &registers, 0);
         }
@@ -318,10 +322,12 @@ impl Supervisor {
 
     fn get_affinity(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let target = if registers.rdi == 0 { tid } else { registers.rdi as Tid };
-        let Some(task) = self.tasks.get(&target) else { return self.pass(tid, registers) };
+        let Some(task) = self.tasks.get(&target) else {
+            return self.pass(tid, registers);
+        };
         let mask = task.affinity.clone().unwrap_or_else(|| self.options.affinity.clone());
         let size = registers.rsi as usize;
-        if size < mask.len() || size % 8 != 0 {
+        if size < mask.len() || !size.is_multiple_of(8) {
             return self.answer(tid, &registers, EINVAL);
         }
         if self.space_of(tid).memory.write(registers.rdx, &mask).is_err() {

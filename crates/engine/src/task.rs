@@ -83,11 +83,5 @@ impl Call {
 
 /// What the hardware leaves behind after `syscall`: rcx and r11 are overwritten.
 pub fn returned(at_call: &Registers, result: u64) -> Registers {
-    Registers {
-        rax: result,
-        rcx: at_call.rip,
-        r11: at_call.eflags,
-        orig_rax: u64::MAX,
-        ..*at_call
-    }
+    Registers { rax: result, rcx: at_call.rip, r11: at_call.eflags, orig_rax: u64::MAX, ..*at_call }
 }

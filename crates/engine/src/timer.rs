@@ -1,5 +1,6 @@
 //! A timer that interrupts `waitpid`.
 
+use nix::sys::signal::{SigSet, Signal};
 use std::time::Duration;
 
 /// Arms the timer with this period, or disarms it.
@@ -12,7 +13,7 @@ pub fn every(period: Option<Duration>) {
     assert_eq!(result, 0, "setitimer takes any period below a second");
 }
 
-/// Makes the timer's signal do nothing but interrupt.
+/// Makes the timer's signal do nothing but interrupt this thread.
 pub fn prepare() {
     extern "C" fn nothing(_: libc::c_int) {}
     // SAFETY: an all-zero sigaction is valid; the handler does nothing.
@@ -21,4 +22,7 @@ pub fn prepare() {
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
         libc::sigaction(libc::SIGALRM, &action, std::ptr::null_mut());
     }
+    let mut alarm = SigSet::empty();
+    alarm.add(Signal::SIGALRM);
+    alarm.thread_unblock().expect("any signal can be unblocked");
 }

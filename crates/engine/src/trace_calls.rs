@@ -24,7 +24,7 @@ impl Supervisor {
             return;
         }
         let next = space.read_slot(TRACE_NEXT);
-        let words = [u64::from(id), value];
+        let words = [u64::from(why_translate::trace::header(id, 1)), value];
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         if space.memory.write(next, &bytes).is_ok() {
             space.write_slot(TRACE_NEXT, next + bytes.len() as u64);
@@ -51,11 +51,12 @@ impl Supervisor {
         if executed == 0 {
             return;
         }
-        let id = placed.trace_id + executed as u32 - 1;
+        let slots = usize::from(unit.slots[executed]);
+        let header = why_translate::trace::header(placed.trace_id + executed as u32 - 1, slots);
         let space = self.space_of(tid);
         let next = space.read_slot(TRACE_NEXT);
-        if space.memory.write_u64(next, u64::from(id)).is_ok() {
-            let size = why_trace::HEADER_BYTES + 8 * usize::from(unit.slots[executed]);
+        if space.memory.write_u64(next, u64::from(header)).is_ok() {
+            let size = why_trace::HEADER_BYTES + 8 * slots;
             space.write_slot(TRACE_NEXT, next + size as u64);
         }
     }

@@ -6,7 +6,7 @@ use crate::shared::SharedMemory;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, RwLock};
 use std::thread::JoinHandle;
-use why_trace::{Counter, RecordShape, Totals};
+use why_trace::{Counter, Totals};
 
 /// Two buffers: the target fills one while the reader empties the other.
 pub const BUFFER_BYTES: usize = 1 << 20;
@@ -15,8 +15,8 @@ const BUFFERS: usize = 2;
 const STRIDE: u64 = BUFFER_BYTES as u64 + PAGE;
 pub const SPAN: u64 = BUFFERS as u64 * STRIDE;
 
-/// The shapes of all records of a code cache, for every reader of it.
-pub type Shapes = Arc<RwLock<Vec<RecordShape>>>;
+/// How many instructions each unit record stands for, in the order of their ids.
+pub type Shapes = Arc<RwLock<Vec<u32>>>;
 
 pub struct SpaceTrace {
     pub memory: Arc<SharedMemory>,
@@ -29,13 +29,18 @@ pub struct SpaceTrace {
 }
 
 impl SpaceTrace {
-    pub fn new(base: Address, shapes: Shapes, processors: Vec<u8>) -> Result<SpaceTrace> {
+    /// The reader's thread begins with `prepare`.
+    pub fn new(
+        base: Address,
+        shapes: Shapes,
+        prepare: impl FnOnce() + Send + 'static,
+    ) -> Result<SpaceTrace> {
         let memory = Arc::new(SharedMemory::new("trace", BUFFER_BYTES * BUFFERS)?);
         let (to_reader, full) = channel();
         let (empty, emptied) = channel();
         let shared = Arc::clone(&memory);
         let reader = std::thread::spawn(move || {
-            crate::processor::go_elsewhere(&processors);
+            prepare();
             read_all(&shared, &shapes, &full, &empty)
         });
         Ok(SpaceTrace { memory, base, filling: 0, to_reader, emptied, reader })
@@ -83,7 +88,7 @@ fn read_all(
     full: &Receiver<(usize, usize)>,
     empty: &Sender<usize>,
 ) -> Totals {
-    let mut counter = Counter::default();
+    let mut counter = Counter::new();
     let mut learnt = 0;
     // The other buffer is free from the start.
     let _ = empty.send(1);

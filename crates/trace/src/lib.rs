@@ -1,8 +1,8 @@
 //! The trace of a run: what was executed and the values its addresses follow from.
 //!
 //! Translated code writes records into a buffer; a consumer on another core reads
-//! them. A record is an eight-byte header, whose low half is an id, and as many
-//! eight-byte slots as the id's [`RecordShape`] says.
+//! them. A record is an eight-byte header and as many eight-byte slots as the header's
+//! low seven bits say; the bits above are the record's id.
 
 /// Ids below this one are not of units.
 pub const FIRST_UNIT_ID: u32 = 16;
@@ -14,12 +14,7 @@ pub const UNDO: u32 = 2;
 
 pub const HEADER_BYTES: usize = 8;
 
-/// What a record of one id holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordShape {
-    pub instructions: u32,
-    pub slots: u16,
-}
+const SLOT_BITS: u32 = 7;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -31,7 +26,8 @@ pub struct Totals {
 /// Reads records and adds them up.
 #[derive(Default)]
 pub struct Counter {
-    shapes: Vec<RecordShape>,
+    /// How many instructions the records of each id stand for.
+    instructions: Vec<u32>,
     pub totals: Totals,
 }
 
@@ -42,41 +38,43 @@ pub struct Malformed {
 }
 
 impl Counter {
-    /// Makes the shapes of further ids known, in the order of their ids.
-    pub fn learn(&mut self, shapes: &[RecordShape]) {
-        self.shapes.extend_from_slice(shapes);
+    pub fn new() -> Counter {
+        Counter { instructions: vec![0; FIRST_UNIT_ID as usize], totals: Totals::default() }
+    }
+
+    /// Makes the next unit ids known: how many instructions each stands for.
+    pub fn learn(&mut self, instructions: &[u32]) {
+        self.instructions.extend_from_slice(instructions);
     }
 
     /// Reads a whole number of records.
     pub fn read(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
-        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        let word = |at: usize| {
+            bytes.get(at..at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap()))
+        };
+        let mut totals = self.totals;
         let mut at = 0;
-        while at + HEADER_BYTES <= bytes.len() {
-            let id = word(at) as u32;
-            at += HEADER_BYTES;
-            let malformed = Malformed { offset: at - HEADER_BYTES, id };
-            if id < FIRST_UNIT_ID {
-                if at + 8 > bytes.len() {
-                    return Err(malformed);
-                }
-                match id {
-                    THREAD => {}
-                    UNDO => {
-                        self.totals.instructions = self.totals.instructions.wrapping_sub(word(at));
-                    }
-                    _ => return Err(malformed),
-                }
-                at += 8;
-                continue;
-            }
-            let Some(shape) = self.shapes.get((id - FIRST_UNIT_ID) as usize) else {
+        while let Some(header) = word(at) {
+            let id = header as u32 >> SLOT_BITS;
+            let slots = (header & ((1 << SLOT_BITS) - 1)) as usize;
+            let malformed = Malformed { offset: at, id };
+            let Some(&instructions) = self.instructions.get(id as usize) else {
                 return Err(malformed);
             };
-            self.totals.instructions += u64::from(shape.instructions);
-            self.totals.records += 1;
-            self.totals.slots += u64::from(shape.slots);
-            at += 8 * usize::from(shape.slots);
+            totals.instructions += u64::from(instructions);
+            totals.records += 1;
+            totals.slots += slots as u64;
+            if id < FIRST_UNIT_ID {
+                let value = word(at + HEADER_BYTES).ok_or(malformed)?;
+                match id {
+                    THREAD => {}
+                    UNDO => totals.instructions = totals.instructions.wrapping_sub(value),
+                    _ => return Err(Malformed { offset: at, id }),
+                }
+            }
+            at += HEADER_BYTES + 8 * slots;
         }
+        self.totals = totals;
         if at == bytes.len() { Ok(()) } else { Err(Malformed { offset: at, id: 0 }) }
     }
 }
@@ -85,19 +83,24 @@ impl Counter {
 mod tests {
     use super::*;
 
+    fn header(id: u32, slots: u64) -> u64 {
+        u64::from(id) << SLOT_BITS | slots
+    }
+
     #[test]
     fn records_are_counted_and_corrected() {
-        let mut counter = Counter::default();
-        counter.learn(&[RecordShape { instructions: 5, slots: 2 }]);
-        let words = [16u64, 0xa, 0xb, u64::from(THREAD), 7, 16, 1, 2, u64::from(UNDO), 1];
+        let mut counter = Counter::new();
+        counter.learn(&[5]);
+        let (unit, thread, undo) = (header(16, 2), header(THREAD, 1), header(UNDO, 1));
+        let words = [unit, 0xa, 0xb, thread, 7, unit, 1, 2, undo, 1];
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         counter.read(&bytes).unwrap();
-        assert_eq!(counter.totals, Totals { instructions: 9, records: 2, slots: 4 });
+        assert_eq!(counter.totals, Totals { instructions: 9, records: 4, slots: 6 });
     }
 
     #[test]
     fn an_unknown_id_is_refused() {
-        let error = Counter::default().read(&20u64.to_le_bytes()).unwrap_err();
+        let error = Counter::new().read(&header(20, 0).to_le_bytes()).unwrap_err();
         assert_eq!(error, Malformed { offset: 0, id: 20 });
     }
 }

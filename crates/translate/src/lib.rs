@@ -10,7 +10,7 @@ mod count;
 mod emit;
 mod gs;
 mod scan;
-mod trace;
+pub mod trace;
 mod translate;
 mod unit;
 mod verify;

@@ -1,7 +1,8 @@
 //! Reads application code up to where a unit ends.
 
 use iced_x86::{
-    Code, Decoder, DecoderError, DecoderOptions, Instruction, Mnemonic, OpKind, Register, RflagsBits,
+    Code, Decoder, DecoderError, DecoderOptions, Instruction, Mnemonic, OpKind, Register,
+    RflagsBits,
 };
 
 /// How control goes on after an instruction.
@@ -81,7 +82,8 @@ const WINDOW: usize = 256;
 /// as no conditional branch is taken. At least one, unless there is no whole
 /// instruction or what is there is none.
 pub fn scan(pc: u64, fetch: &mut Fetch, limits: &Limits) -> Vec<Scanned> {
-    let mut scanner = Scanner { fetch, limits, scanned: Vec::with_capacity(32), returns: Vec::new() };
+    let mut scanner =
+        Scanner { fetch, limits, scanned: Vec::with_capacity(32), returns: Vec::new() };
     let mut at = Some(pc);
     while let Some(start) = at {
         at = scanner.straight(start);
@@ -155,7 +157,8 @@ impl Scanner<'_, '_> {
         let first = self.scanned[0].insn.ip();
         let seen = self.scanned.iter().any(|s| s.insn.ip() == target);
         let room = self.scanned.len() + 2 < self.limits.instructions;
-        if seen || !room || target.abs_diff(first) > NEAR || (self.fetch)(target, &mut [0; 16]) < 16 {
+        if seen || !room || target.abs_diff(first) > NEAR || (self.fetch)(target, &mut [0; 16]) < 16
+        {
             return None;
         }
         self.scanned.last_mut().expect("just pushed").followed = Some(followed);

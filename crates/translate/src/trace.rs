@@ -14,6 +14,15 @@ use crate::translate::Request;
 use crate::unit::Borrowed;
 use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, Register, UsedMemory};
 
+/// A record's header: its id, and how many slots follow it.
+pub fn header(id: u32, slots: usize) -> u32 {
+    assert!(slots < 1 << SLOT_BITS && id < 1 << (31 - SLOT_BITS), "too many units to trace");
+    id << SLOT_BITS | slots as u32
+}
+
+/// So many low bits of a header count the slots.
+pub const SLOT_BITS: u32 = 7;
+
 /// A record is never longer: the buffer's guard page is touched this far ahead.
 pub const GUARD_DISTANCE: i32 = 1024;
 const HEADER: i32 = 8;
@@ -27,9 +36,28 @@ struct Value {
     addr32: bool,
 }
 
+/// The registers that a unit borrows.
+#[derive(Clone, Copy)]
+struct Registers {
+    /// Holds the place in the buffer.
+    next: u8,
+    /// Holds sums, in units that have any.
+    sum: Option<u8>,
+}
+
+impl Value {
+    /// The register that holds the value as it is.
+    fn plain_base(self) -> Option<u8> {
+        match self {
+            Value { base, index: None, addr32: false } => base,
+            _ => None,
+        }
+    }
+}
+
 pub struct Tracer {
     id: u32,
-    registers: Option<[u8; 2]>,
+    registers: Option<Registers>,
     /// What is written before each instruction.
     values: Vec<Vec<Value>>,
 }
@@ -69,7 +97,10 @@ impl Tracer {
         let is_call = scanned[0].flow == Flow::Syscall;
         let registers = (!is_call).then(|| {
             let mut free = (0..16u8).filter(|r| used & 1 << r == 0);
-            [free.next().expect("a free register"), free.next().expect("another")]
+            let next = free.next().expect("a free register");
+            let has_sums =
+                values.iter().flatten().any(|value: &Value| value.plain_base().is_none());
+            Registers { next, sum: has_sums.then(|| free.next().expect("another free register")) }
         });
         Tracer { id: request.trace_id, registers, values }
     }
@@ -80,12 +111,11 @@ impl Tracer {
 
     /// The borrowed registers of a unit that [`Tracer::open`] opens at this offset.
     pub fn borrowed(&self, from: u32) -> Option<Borrowed> {
-        let [next, sum] = self.registers?;
+        let Registers { next, sum } = self.registers?;
         // The first instruction there saves the first register.
-        Some(Borrowed {
-            from,
-            registers: [(next, SAVED_TRACE[0]), (sum, SAVED_TRACE[1])],
-        })
+        let mut registers = vec![(next, SAVED_TRACE[0])];
+        registers.extend(sum.map(|sum| (sum, SAVED_TRACE[1])));
+        Some(Borrowed { from, registers })
     }
 
     pub fn slots_before(&self) -> Vec<u16> {
@@ -100,25 +130,29 @@ impl Tracer {
 
     /// Saves the borrowed registers and makes sure that the record has room.
     pub fn open(&self, e: &mut Emitter) {
-        let Some([next, sum]) = self.registers else { return };
+        let Some(Registers { next, sum }) = self.registers else {
+            return;
+        };
         e.store(SAVED_TRACE[0], next);
-        e.store(SAVED_TRACE[1], sum);
+        if let Some(sum) = sum {
+            e.store(SAVED_TRACE[1], sum);
+        }
         e.load(next, TRACE_NEXT);
         e.store_at(next, GUARD_DISTANCE, next);
     }
 
     pub fn record(&self, index: usize, e: &mut Emitter) {
-        let Some([next, sum]) = self.registers else { return };
+        let Some(Registers { next, sum }) = self.registers else {
+            return;
+        };
         let first: usize = self.values[..index].iter().map(Vec::len).sum();
         for (slot, value) in self.values[index].iter().enumerate() {
             let at = HEADER + 8 * (first + slot) as i32;
-            let from = match *value {
-                Value { base: Some(base), index: None, addr32: false } => base,
-                value => {
-                    sum_of(e, sum, value);
-                    sum
-                }
-            };
+            let from = value.plain_base().unwrap_or_else(|| {
+                let sum = sum.expect("planned for sums");
+                sum_of(e, sum, *value);
+                sum
+            });
             e.store_at(next, at, from);
         }
     }
@@ -126,36 +160,40 @@ impl Tracer {
     /// Writes the header of a record that ends after `executed` instructions, and
     /// gives the registers back.
     pub fn commit(&self, executed: u32, e: &mut Emitter) {
-        let Some([next, sum]) = self.registers else { return };
+        let Some(Registers { next, sum }) = self.registers else {
+            return;
+        };
         let slots: usize = self.values[..executed as usize].iter().map(Vec::len).sum();
         if executed > 0 {
-            store_header(e, next, self.id_of(executed));
+            store_header(e, next, self.header(executed, slots));
             e.lea(next, next, HEADER + 8 * slots as i32);
             e.store(TRACE_NEXT, next);
         }
         e.load(next, SAVED_TRACE[0]);
-        e.load(sum, SAVED_TRACE[1]);
+        if let Some(sum) = sum {
+            e.load(sum, SAVED_TRACE[1]);
+        }
     }
 
     /// The same for a system call, which leaves rcx free.
     pub fn commit_through_rcx(&self, e: &mut Emitter) {
         e.load(reg::RCX, TRACE_NEXT);
-        store_header(e, reg::RCX, self.id_of(1));
+        store_header(e, reg::RCX, self.header(1, 0));
         e.lea(reg::RCX, reg::RCX, HEADER);
         e.store(TRACE_NEXT, reg::RCX);
     }
 
     /// Ids are numbered by how many instructions executed, from one on.
-    fn id_of(&self, executed: u32) -> u32 {
-        self.id + executed - 1
+    fn header(&self, executed: u32, slots: usize) -> u32 {
+        header(self.id + executed - 1, slots)
     }
 }
 
-/// `mov qword [register], id`, sign-extended, so ids stay below 2^31.
-fn store_header(e: &mut Emitter, register: u8, id: u32) {
+/// `mov qword [register], header`, sign-extended, so headers stay below 2^31.
+fn store_header(e: &mut Emitter, register: u8, header: u32) {
     e.bytes(&[0x48 | register >> 3, 0xc7]);
     e.base_displacement(0, register, 0);
-    e.imm32(id as i32);
+    e.imm32(header as i32);
 }
 
 /// The values not yet written from which the instruction's addresses follow.

@@ -5,13 +5,13 @@ use crate::context::{
     APP_GS, CALL_CLASSES, CALLS_IN_PROCESS, CallClass, LAST_CALL, OPENS_WATCHED, OTHERS_READY,
     SAVED_RCX, SAVED_RDX, TARGETS, count_slot,
 };
-use crate::emit::{Emitter, Patch, reg};
 use crate::count::{self, Addition};
+use crate::emit::{Emitter, Patch, reg};
 use crate::gs;
 use crate::scan::{Fetch, Flow, Followed, Limits, Scanned, call_number, scan};
 use crate::trace::Tracer;
-use crate::verify;
 use crate::unit::{Exit, ExitKind, InsnSpan, SpanDetail, Unit};
+use crate::verify;
 use iced_x86::{Mnemonic, Register};
 
 /// Prefixes that may stand before REX and opcode.
@@ -108,7 +108,9 @@ struct Pad {
 enum PadTo {
     Exit(ExitKind),
     /// A return that did not find the address expected, in rcx now as a difference.
-    Elsewhere { expected: u64 },
+    Elsewhere {
+        expected: u64,
+    },
 }
 
 struct Translator<'a> {
@@ -209,7 +211,9 @@ impl<'a> Translator<'a> {
 
     /// Adds to the count before instruction `index`, if it was planned there.
     fn count(&mut self, index: usize) {
-        let Some(addition) = self.counting.iter().find(|a| a.before == index) else { return };
+        let Some(addition) = self.counting.iter().find(|a| a.before == index) else {
+            return;
+        };
         let slot = count_slot(self.spans[index].pc);
         if addition.flags_free {
             self.e.add_clobbering_flags(slot, addition.instructions as i32);
@@ -373,7 +377,9 @@ impl<'a> Translator<'a> {
                 }
             }
             _ => {
-                if insn.is_string_instruction() && (insn.has_rep_prefix() || insn.has_repne_prefix()) {
+                if insn.is_string_instruction()
+                    && (insn.has_rep_prefix() || insn.has_repne_prefix())
+                {
                     self.set_detail(SpanDetail::Repeats { at: self.e.offset() });
                 }
                 self.e.bytes(scanned.bytes());
@@ -403,9 +409,8 @@ impl<'a> Translator<'a> {
     fn copy_rip_relative(&mut self, scanned: &Scanned, at: usize) -> Result<(), TranslateError> {
         let insn = &scanned.insn;
         if insn.segment_prefix() == Register::GS && gs::touches_memory(insn) {
-            return self.with_application_gs(scanned, |translator| {
-                translator.copy_displaced(scanned, at)
-            });
+            return self
+                .with_application_gs(scanned, |translator| translator.copy_displaced(scanned, at));
         }
         self.copy_displaced(scanned, at)
     }
@@ -454,7 +459,10 @@ impl<'a> Translator<'a> {
                 let switch = gs::Switch::new(&scanned.insn, &[Register::RCX]);
                 let from = switch.to_application(&mut self.e);
                 let [own, application] = switch.loans().map(Some);
-                self.set_detail(SpanDetail::Borrowed { from, loans: [saved_rcx, own, application] });
+                self.set_detail(SpanDetail::Borrowed {
+                    from,
+                    loans: [saved_rcx, own, application],
+                });
                 self.target_to_rcx(scanned)?;
                 switch.to_own(&mut self.e);
             }
@@ -473,7 +481,8 @@ impl<'a> Translator<'a> {
         let insn = &scanned.insn;
         let bytes = scanned.bytes();
         let opcode = bytes.iter().position(|&b| b == 0xff).expect("FF /2 or FF /4");
-        let rex = if opcode > 0 && bytes[opcode - 1] & 0xf0 == 0x40 { bytes[opcode - 1] } else { 0 };
+        let rex =
+            if opcode > 0 && bytes[opcode - 1] & 0xf0 == 0x40 { bytes[opcode - 1] } else { 0 };
         let modrm = bytes[opcode + 1];
         let mut converted = Vec::with_capacity(16);
         match insn.segment_prefix() {
@@ -502,12 +511,7 @@ impl<'a> Translator<'a> {
 
     /// A system call; true if the unit ends here. The hardware leaves the return
     /// address in rcx and the flags in r11, so both are free before the call.
-    fn syscall(
-        &mut self,
-        insn: &Scanned,
-        class: Option<CallClass>,
-        executed: u32,
-    ) -> bool {
+    fn syscall(&mut self, insn: &Scanned, class: Option<CallClass>, executed: u32) -> bool {
         let next = insn.next();
         let supervised = ExitKind::Syscall { next };
         if let Some(tracer) = &self.tracer {
@@ -668,9 +672,7 @@ impl<'a> Translator<'a> {
             if kind != ExitKind::Stale {
                 self.correct(pad.executed);
             }
-            if matches!(kind, ExitKind::Direct(_))
-                && let Some(tracer) = &self.tracer
-            {
+            if let (ExitKind::Direct(_), Some(tracer)) = (kind, &self.tracer) {
                 tracer.commit(pad.executed, &mut self.e);
             }
             if kind == ExitKind::Stale {

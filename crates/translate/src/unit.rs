@@ -58,12 +58,19 @@ pub struct InsnSpan {
 pub enum SpanDetail {
     Plain,
     /// From this offset on, the registers' values are in their slots.
-    Borrowed { from: u32, loans: Loans },
+    Borrowed {
+        from: u32,
+        loans: Loans,
+    },
     /// The offset behind the `syscall` made in the cache.
-    Syscall { behind: u32 },
+    Syscall {
+        behind: u32,
+    },
     /// A repeated string instruction at this offset. It is interrupted there, with the
     /// application's state complete.
-    Repeats { at: u32 },
+    Repeats {
+        at: u32,
+    },
 }
 
 /// Registers borrowed within an instruction, and where their values wait.
@@ -107,10 +114,11 @@ pub struct Unit {
     pub displacements: Vec<u32>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Borrowed {
     pub from: u32,
-    pub registers: [(u8, Slot); 2],
+    /// The first one holds the place in the trace buffer.
+    pub registers: Vec<(u8, Slot)>,
 }
 
 impl Unit {

@@ -15,10 +15,7 @@ pub fn check(e: &mut Emitter, pc: u64, bytes: &[u8]) -> Vec<Patch> {
     let mut differs = Vec::new();
     while at < bytes.len() {
         let rest = &bytes[at..];
-        let size = [8, 4, 2, 1]
-            .into_iter()
-            .find(|&size| size <= rest.len())
-            .expect("one fits");
+        let size = [8, 4, 2, 1].into_iter().find(|&size| size <= rest.len()).expect("one fits");
         let mut expected = [0; 8];
         expected[..size].copy_from_slice(&rest[..size]);
         e.load_literal(reg::RCX, pc + at as u64);

@@ -4,7 +4,14 @@
 mod doctor;
 mod run;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// For commands that run a program: it is `why` that failed, not the program.
+const FAILED: u8 = 125;
+/// For all others.
+const MISUSED: u8 = 2;
 
 /// Says why a native Linux program fails.
 #[derive(Parser)]
@@ -20,9 +27,62 @@ enum Command {
     Doctor(doctor::Args),
 }
 
-fn main() -> std::process::ExitCode {
-    match Cli::parse().command {
-        Command::Run(args) => run::main(args),
-        Command::Doctor(args) => doctor::main(args),
+fn main() -> ExitCode {
+    match Cli::try_parse() {
+        Ok(Cli { command: Command::Run(args) }) => run::main(args),
+        Ok(Cli { command: Command::Doctor(args) }) => doctor::main(args),
+        Err(error) => misused(&error),
+    }
+}
+
+/// Help and version go where clap puts them; anything else is one line.
+fn misused(error: &clap::Error) -> ExitCode {
+    if let ErrorKind::DisplayHelp | ErrorKind::DisplayVersion = error.kind() {
+        error.exit();
+    }
+    eprintln!("why: {}", one_line(error));
+    let runs = std::env::args_os().nth(1).is_some_and(|command| command == "run");
+    ExitCode::from(if runs { FAILED } else { MISUSED })
+}
+
+/// What is wrong, without clap's tips and usage, and where to read on.
+fn one_line(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "no command was given; `why --help` lists them".to_owned();
+    }
+    let text = error.to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let words = text.lines().take_while(|line| !line.is_empty()).flat_map(str::split_whitespace);
+    let what: Vec<&str> = words.collect();
+    format!("{}; `why --help` and `why run --help` tell what is possible", what.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(words: &[&str]) -> String {
+        one_line(&Cli::try_parse_from(words).err().expect("a misuse"))
+    }
+
+    #[test]
+    fn misuse_is_one_line() {
+        for words in [
+            &["why"][..],
+            &["why", "no-such-command"],
+            &["why", "run"],
+            &["why", "run", "--"],
+            &["why", "run", "--tool", "none"],
+            &["why", "run", "--tool=other", "--", "true"],
+            &["why", "run", "--other", "--", "true"],
+        ] {
+            let line = said(words);
+            assert!(!line.contains('\n') && line.contains("--help"), "{words:?}: {line:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_possible_is_named() {
+        assert!(said(&["why", "run", "--tool=other", "--", "true"]).contains("none, count, trace"));
     }
 }

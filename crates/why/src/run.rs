@@ -3,11 +3,12 @@
 use clap::ValueEnum;
 use serde::Serialize;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use why_engine::launch::{self, Command};
-use why_engine::{EngineError, Ended, Report};
+use why_engine::{Ended, EngineError, Report};
 
 /// Run a program under the engine, unchanged
 #[derive(clap::Args)]
@@ -50,14 +51,62 @@ impl Tool {
 }
 
 pub fn main(args: Args) -> ExitCode {
-    let command = Command { words: args.command.clone(), tool: args.tool.for_engine() };
-    let result = launch::run(&command);
-    match result.and_then(|report| write_reports(&args, &report).map(|()| report)) {
+    match run(&args) {
         Ok(report) => end_like(report.ended.expect("the program has ended")),
         Err(error) => {
             eprintln!("why: {error}");
             ExitCode::from(error.status())
         }
+    }
+}
+
+fn run(args: &Args) -> Result<Report, EngineError> {
+    // First of all: a program must not run for an hour and its report be lost.
+    let files = ReportFiles::create(args)?;
+    let command = Command { words: args.command.clone(), tool: args.tool.for_engine() };
+    let report = launch::run(&command)?;
+    write_reports(args, files, &report)?;
+    Ok(report)
+}
+
+/// A file that a report goes to, and its name for messages.
+struct ReportFile {
+    path: PathBuf,
+    file: File,
+}
+
+struct ReportFiles {
+    stats: Option<ReportFile>,
+    json: Option<ReportFile>,
+}
+
+impl ReportFiles {
+    fn create(args: &Args) -> Result<ReportFiles, EngineError> {
+        let stats = args.stats.iter().flatten().next();
+        Ok(ReportFiles {
+            stats: stats.map(ReportFile::create).transpose()?,
+            json: args.json.as_ref().map(ReportFile::create).transpose()?,
+        })
+    }
+}
+
+impl ReportFile {
+    fn create(path: &PathBuf) -> Result<ReportFile, EngineError> {
+        let file = File::create(path).map_err(|error| EngineError::CannotStart {
+            status: crate::FAILED,
+            message: format!(
+                "cannot write a report to {}: {error}; name a file that can be written",
+                path.display()
+            ),
+        })?;
+        Ok(ReportFile { path: path.clone(), file })
+    }
+
+    fn write(mut self, text: &str) -> Result<(), EngineError> {
+        self.file.write_all(text.as_bytes()).map_err(|source| EngineError::System {
+            what: format!("the program ran, but writing the report to {}", self.path.display()),
+            source,
+        })
     }
 }
 
@@ -83,16 +132,16 @@ fn end_like(ended: Ended) -> ExitCode {
     }
 }
 
-fn write_reports(args: &Args, report: &Report) -> Result<(), EngineError> {
-    match &args.stats {
+fn write_reports(args: &Args, files: ReportFiles, report: &Report) -> Result<(), EngineError> {
+    match files.stats {
+        Some(file) => file.write(&statistics(args, report))?,
+        None if args.stats.is_some() => eprint!("{}", statistics(args, report)),
         None => {}
-        Some(None) => eprint!("{}", statistics(args, report)),
-        Some(Some(path)) => write_file(path, &statistics(args, report))?,
     }
-    if let Some(path) = &args.json {
+    if let Some(file) = files.json {
         let mut text = serde_json::to_string_pretty(&json(args, report)).expect("plain data");
         text.push('\n');
-        write_file(path, &text)?;
+        file.write(&text)?;
     }
     if report.descendants_alive > 0 && std::io::IsTerminal::is_terminal(&std::io::stderr()) {
         let (n, them) = match report.descendants_alive {
@@ -105,13 +154,6 @@ fn write_reports(args: &Args, report: &Report) -> Result<(), EngineError> {
         );
     }
     Ok(())
-}
-
-fn write_file(path: &PathBuf, text: &str) -> Result<(), EngineError> {
-    std::fs::write(path, text).map_err(|source| EngineError::System {
-        what: format!("the program ran, but writing the report to {}", path.display()),
-        source,
-    })
 }
 
 fn statistics(args: &Args, report: &Report) -> String {

@@ -27,11 +27,7 @@ struct Case {
 }
 
 const CASES: &[Case] = &[
-    Case {
-        name: "a missing file",
-        make: |dir| run_of(dir, "missing"),
-        statuses: &[127],
-    },
+    Case { name: "a missing file", make: |dir| run_of(dir, "missing"), statuses: &[127] },
     Case {
         name: "a missing file below a file",
         make: |dir| file(dir, "plain", b"x", 0o755).and_then(|_| run_of(dir, "plain/missing")),
@@ -55,11 +51,7 @@ const CASES: &[Case] = &[
         make: |dir| file(dir, "plain", b"#!/bin/sh\necho ran\n", 0o644),
         statuses: &[126],
     },
-    Case {
-        name: "an empty file",
-        make: |dir| file(dir, "empty", b"", 0o755),
-        statuses: &[126],
-    },
+    Case { name: "an empty file", make: |dir| file(dir, "empty", b"", 0o755), statuses: &[126] },
     Case {
         name: "a text without interpreter",
         make: |dir| file(dir, "text", b"just words\n", 0o755),
@@ -75,16 +67,8 @@ const CASES: &[Case] = &[
         make: |dir| file(dir, "aarch64", &elf_header(2, 183), 0o755),
         statuses: &[126],
     },
-    Case {
-        name: "a truncated ELF",
-        make: truncated,
-        statuses: &[126],
-    },
-    Case {
-        name: "an ELF whose loader is missing",
-        make: missing_loader,
-        statuses: &[126, 127],
-    },
+    Case { name: "a truncated ELF", make: truncated, statuses: &[126] },
+    Case { name: "an ELF whose loader is missing", make: missing_loader, statuses: &[126, 127] },
     Case {
         name: "a script whose interpreter is missing",
         make: |dir| file(dir, "script", b"#!/no/such/interpreter\necho ran\n", 0o755),
@@ -95,16 +79,8 @@ const CASES: &[Case] = &[
         make: |dir| file(dir, "script", b"#!/usr\necho ran\n", 0o755),
         statuses: &[126],
     },
-    Case {
-        name: "no command",
-        make: |_| Ok(words(&["run"])),
-        statuses: &[125],
-    },
-    Case {
-        name: "no command after --",
-        make: |_| Ok(words(&["run", "--"])),
-        statuses: &[125],
-    },
+    Case { name: "no command", make: |_| Ok(words(&["run"])), statuses: &[125] },
+    Case { name: "no command after --", make: |_| Ok(words(&["run", "--"])), statuses: &[125] },
     Case {
         name: "an unknown option",
         make: |_| Ok(words(&["run", "--no-such-option", "--", "echo", "ran"])),
@@ -112,38 +88,19 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "an unknown tool",
-        make: |_| {
-            Ok(words(&[
-                "run",
-                "--tool",
-                "no-such-tool",
-                "--",
-                "echo",
-                "ran",
-            ]))
-        },
+        make: |_| Ok(words(&["run", "--tool", "no-such-tool", "--", "echo", "ran"])),
         statuses: &[125],
     },
     Case {
         name: "a report that cannot be written",
-        make: |_| {
-            Ok(words(&[
-                "run",
-                "--json=/no/such/directory/report",
-                "--",
-                "echo",
-                "ran",
-            ]))
-        },
+        make: |_| Ok(words(&["run", "--json=/no/such/directory/report", "--", "echo", "ran"])),
         statuses: &[125],
     },
 ];
 
 fn main() {
-    let mut trials: Vec<Trial> = CASES
-        .iter()
-        .map(|case| Trial::test(case.name, || test(case)))
-        .collect();
+    let mut trials: Vec<Trial> =
+        CASES.iter().map(|case| Trial::test(case.name, || test(case))).collect();
     trials.push(Trial::test("a set-uid program", set_uid));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
@@ -165,9 +122,7 @@ fn set_uid() -> Result<(), Failed> {
         let program = dir.path().join("set-uid");
         fs::copy("/usr/bin/id", &program)?;
         fs::set_permissions(&program, fs::Permissions::from_mode(0o4755))?;
-        Job::new(why)
-            .args(run_of(dir.path(), "set-uid")?)
-            .before(Before::Nobody)
+        Job::new(why).args(run_of(dir.path(), "set-uid")?).before(Before::Nobody)
     } else {
         Job::new(why).args(["run", "--", "/usr/bin/passwd", "--status"])
     };
@@ -176,10 +131,7 @@ fn set_uid() -> Result<(), Failed> {
 
 fn refused(outcome: &Outcome, statuses: &[i32]) -> Result<(), Failed> {
     let said = String::from_utf8_lossy(&outcome.stderr);
-    if !statuses
-        .iter()
-        .any(|&status| outcome.ended == Ended::Status(status))
-    {
+    if !statuses.iter().any(|&status| outcome.ended == Ended::Status(status)) {
         return Err(format!("{}, not {statuses:?}; it said {said:?}", outcome.ended).into());
     }
     if !outcome.stdout.is_empty() {
@@ -232,9 +184,5 @@ fn missing_loader(dir: &Path) -> Result<Vec<OsString>, String> {
         .args([&dir.join("program"), &source])
         .status()
         .map_err(|error| format!("cc: {error}"))?;
-    if status.success() {
-        run_of(dir, "program")
-    } else {
-        Err("cc failed".into())
-    }
+    if status.success() { run_of(dir, "program") } else { Err("cc failed".into()) }
 }

@@ -26,11 +26,7 @@ const EXIT: &str = "mov edi, 0\n mov eax, 60\n syscall\n";
 const EXIT_INSTRUCTIONS: u64 = 3;
 
 const CASES: &[Case] = &[
-    Case {
-        name: "straight line",
-        assembly: "nop\n nop\n xor eax, eax\n",
-        instructions: 3,
-    },
+    Case { name: "straight line", assembly: "nop\n nop\n xor eax, eax\n", instructions: 3 },
     Case {
         name: "loop",
         assembly: "mov ecx, 1000\n 1: dec ecx\n jnz 1b\n",
@@ -87,9 +83,7 @@ const CASES: &[Case] = &[
 fn main() {
     let trials = CASES.iter().flat_map(|case| {
         [
-            Trial::test(format!("{}, single-stepped", case.name), || {
-                single_stepped(case)
-            }),
+            Trial::test(format!("{}, single-stepped", case.name), || single_stepped(case)),
             Trial::test(format!("{}, why", case.name), || counted_by_why(case)),
         ]
     });

@@ -12,11 +12,7 @@ use serde_json::Value;
 const WHY: &str = env!("CARGO_BIN_EXE_why");
 
 fn doctor(arguments: &[&str]) -> Output {
-    Command::new(WHY)
-        .arg("doctor")
-        .args(arguments)
-        .output()
-        .expect("why starts")
+    Command::new(WHY).arg("doctor").args(arguments).output().expect("why starts")
 }
 
 fn parse(output: &Output) -> Value {
@@ -45,10 +41,7 @@ fn every_finding_is_complete() {
         }
         assert!(["works", "limited", "missing"].contains(&finding["verdict"].as_str().unwrap()));
         let todo = finding["do"].as_str().expect("what to do is a text");
-        assert!(
-            finding["verdict"] == "works" || !todo.is_empty(),
-            "no remedy in {finding}"
-        );
+        assert!(finding["verdict"] == "works" || !todo.is_empty(), "no remedy in {finding}");
     }
 }
 
@@ -56,15 +49,9 @@ fn every_finding_is_complete() {
 fn table_fits_80_columns_without_colour() {
     let output = doctor(&[]);
     let text = String::from_utf8(output.stdout).expect("the table is text");
-    assert!(
-        text.lines().all(|line| line.chars().count() <= 80),
-        "{text}"
-    );
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(!text.contains('\x1b'));
-    assert!(
-        text.ends_with("The engine can run on this machine.\n"),
-        "{text}"
-    );
+    assert!(text.ends_with("The engine can run on this machine.\n"), "{text}");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
 
@@ -77,39 +64,21 @@ fn an_ordinary_user_can_run_the_engine() {
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("ours");
     let mut command = if nix::unistd::geteuid().is_root() {
         let mut command = Command::new("setpriv");
-        command.args([
-            "--reuid=65534",
-            "--regid=65534",
-            "--clear-groups",
-            "--inh-caps=-all",
-        ]);
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
         command.arg("--bounding-set=-all").arg(why);
         command
     } else {
         Command::new(why)
     };
-    let output = command
-        .args(["doctor", "--json"])
-        .current_dir("/")
-        .output()
-        .expect("it starts");
+    let output = command.args(["doctor", "--json"]).current_dir("/").output().expect("it starts");
     let answer = parse(&output);
     assert_eq!(output.status.code(), Some(0), "{answer:#}");
     for probe in ["ptrace", "memfd", "seccomp", "memory"] {
         assert_eq!(verdict(&answer, probe), "works", "{answer:#}");
     }
     let findings = answer["answer"].as_array().expect("the answer is a list");
-    let user = findings
-        .iter()
-        .find(|finding| finding["probe"] == "user")
-        .expect("probed");
-    assert!(
-        user["found"]
-            .as_str()
-            .unwrap()
-            .starts_with("an ordinary user"),
-        "{user}"
-    );
+    let user = findings.iter().find(|finding| finding["probe"] == "user").expect("probed");
+    assert!(user["found"].as_str().unwrap().starts_with("an ordinary user"), "{user}");
 }
 
 #[test]
@@ -145,12 +114,7 @@ fn misuse_has_status_2() {
 
 /// From here on one system call fails with EPERM, as in a sandbox.
 fn refuse(call: libc::c_long) -> io::Result<()> {
-    let plain = |code: u32, k: u32| libc::sock_filter {
-        code: code as u16,
-        jt: 0,
-        jf: 0,
-        k,
-    };
+    let plain = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     let mut program = [
         plain(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
         libc::sock_filter {
@@ -162,24 +126,11 @@ fn refuse(call: libc::c_long) -> io::Result<()> {
         plain(libc::BPF_RET, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
         plain(libc::BPF_RET, libc::SECCOMP_RET_ALLOW),
     ];
-    let program = libc::sock_fprog {
-        len: program.len() as u16,
-        filter: program.as_mut_ptr(),
-    };
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     // SAFETY: integers only.
     let allowed = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     // SAFETY: the program and its instructions outlive the call.
-    let installed = unsafe {
-        libc::syscall(
-            libc::SYS_seccomp,
-            libc::SECCOMP_SET_MODE_FILTER,
-            0,
-            &program,
-        )
-    };
-    if allowed == 0 && installed == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    let installed =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &program) };
+    if allowed == 0 && installed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -31,10 +31,7 @@ fn main() {
 
 fn trials_of(fixture: Fixture) -> impl Iterator<Item = Trial> {
     let title = fixture.title();
-    let case = Arc::new(Case {
-        fixture,
-        native: OnceLock::new(),
-    });
+    let case = Arc::new(Case { fixture, native: OnceLock::new() });
     Tool::ALL.into_iter().map(move |tool| {
         let case = case.clone();
         Trial::ignorable_test(format!("{title} {}", tool.name()), move || case.test(tool))
@@ -52,11 +49,8 @@ impl Case {
         if let Some(reason) = needs::unmet(&self.fixture.directives.needs) {
             return Ok(Completion::ignored_with(reason));
         }
-        let (job, native) = self
-            .native
-            .get_or_init(|| native(&self.fixture))
-            .as_ref()
-            .map_err(Failed::from)?;
+        let (job, native) =
+            self.native.get_or_init(|| native(&self.fixture)).as_ref().map_err(Failed::from)?;
         let (outcome, report) = why::under(job, tool, Path::new(why::WHY))?.run()?;
         compare::same(native, &outcome)?;
         report.check(tool, outcome.ended)?;
@@ -69,9 +63,8 @@ impl Case {
 
 fn native(fixture: &Fixture) -> Result<(Job, Outcome), String> {
     let directives = &fixture.directives;
-    let mut job = Job::new(build::build(fixture)?)
-        .args(&directives.args)
-        .stdin(directives.stdin.clone());
+    let mut job =
+        Job::new(build::build(fixture)?).args(&directives.args).stdin(directives.stdin.clone());
     if directives.count_is_exact {
         job = job.before(Before::NoRandomLayout);
     }
@@ -92,8 +85,6 @@ fn equals_single_steps(counted: Option<u64>, job: &Job) -> Result<(), String> {
     if counted == Some(stepped) {
         Ok(())
     } else {
-        Err(format!(
-            "count says {counted:?} instructions, single-stepping {stepped}"
-        ))
+        Err(format!("count says {counted:?} instructions, single-stepping {stepped}"))
     }
 }

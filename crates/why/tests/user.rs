@@ -24,23 +24,12 @@ use support::why::{self, Tool, WHY};
 const RESTRICTIONS: &[(&str, &[Before])] = &[
     ("as an ordinary user", &[Before::Nobody]),
     ("under a container's filter", &[Before::ContainerFilter]),
-    (
-        "as an ordinary user in a container",
-        &[Before::Nobody, Before::ContainerFilter],
-    ),
+    ("as an ordinary user in a container", &[Before::Nobody, Before::ContainerFilter]),
 ];
 
 const PROGRAMS: &[&[&str]] = &[
-    &[
-        "/bin/bash",
-        "-c",
-        "for i in 1 2 3; do echo $i | cat; done; (exit 3) || echo $?",
-    ],
-    &[
-        "/usr/bin/python3",
-        "-c",
-        "import threading, os; print(sum(range(10**5)), os.getuid() >= 0)",
-    ],
+    &["/bin/bash", "-c", "for i in 1 2 3; do echo $i | cat; done; (exit 3) || echo $?"],
+    &["/usr/bin/python3", "-c", "import threading, os; print(sum(range(10**5)), os.getuid() >= 0)"],
 ];
 
 /// Where anybody may read and execute: `target/` may lie in a private home.
@@ -58,9 +47,7 @@ fn main() {
         for fixture in &fixtures {
             let title = format!("{name}: {}", fixture.title());
             let fixture = fixture.clone();
-            trials.push(Trial::ignorable_test(title, move || {
-                test_fixture(&fixture, restrictions)
-            }));
+            trials.push(Trial::ignorable_test(title, move || test_fixture(&fixture, restrictions)));
         }
         for program in PROGRAMS {
             trials.push(Trial::test(format!("{name}: {}", program[0]), move || {
@@ -90,9 +77,7 @@ fn test_fixture(fixture: &Fixture, restrictions: &[Before]) -> Result<Completion
         return Ok(Completion::ignored_with(reason));
     }
     let program = published(fixture)?;
-    let job = Job::new(program)
-        .args(&directives.args)
-        .stdin(directives.stdin.clone());
+    let job = Job::new(program).args(&directives.args).stdin(directives.stdin.clone());
     test(&job, restrictions).map(|()| Completion::Completed)
 }
 

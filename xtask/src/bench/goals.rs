@@ -69,10 +69,7 @@ pub struct Verdict {
 
 /// One verdict per goal that any of the measured programs counts for.
 pub fn judge(results: &[Measured]) -> Vec<Verdict> {
-    GOALS
-        .iter()
-        .filter_map(|goal| verdict(goal, results))
-        .collect()
+    GOALS.iter().filter_map(|goal| verdict(goal, results)).collect()
 }
 
 fn verdict(goal: &Goal, results: &[Measured]) -> Option<Verdict> {
@@ -106,14 +103,7 @@ fn verdict(goal: &Goal, results: &[Measured]) -> Option<Verdict> {
         each if each.is_finite() && each != goal.mean => format!("{}, each {each}", goal.mean),
         _ => goal.mean.to_string(),
     };
-    Some(Verdict {
-        label: goal.label,
-        mean,
-        worst,
-        limit,
-        aim: goal.aim,
-        says,
-    })
+    Some(Verdict { label: goal.label, mean, worst, limit, aim: goal.aim, says })
 }
 
 fn geometric_mean(ratios: &[f64]) -> Option<f64> {

@@ -68,18 +68,13 @@ fn text(path: &Path, bytes: usize) -> Result<(), Failure> {
     let vocabulary: Vec<String> = (0..4096)
         .map(|_| {
             let length = 2 + random.below(9);
-            (0..length)
-                .map(|_| char::from(b'a' + random.below(26) as u8))
-                .collect()
+            (0..length).map(|_| char::from(b'a' + random.below(26) as u8)).collect()
         })
         .collect();
     let mut file = BufWriter::new(fs::File::create(path)?);
     let mut written = 0;
     while written < bytes {
-        let rank = random
-            .below(4096)
-            .min(random.below(4096))
-            .min(random.below(4096));
+        let rank = random.below(4096).min(random.below(4096)).min(random.below(4096));
         let separator = if random.below(12) == 0 { '\n' } else { ' ' };
         let word = &vocabulary[rank as usize];
         write!(file, "{word}{separator}")?;
@@ -150,17 +145,11 @@ fn compile(sources: &Path, out: &Path) -> Result<(), Failure> {
     fs::create_dir_all(out)?;
     for entry in fs::read_dir(sources)? {
         let source = entry?.path();
-        if let (Some("c"), Some(name)) = (
-            source.extension().and_then(|e| e.to_str()),
-            source.file_stem(),
-        ) {
+        if let (Some("c"), Some(name)) =
+            (source.extension().and_then(|e| e.to_str()), source.file_stem())
+        {
             let arguments = ["-O2", "-pthread", "-o"];
-            succeed(
-                Command::new("cc")
-                    .args(arguments)
-                    .arg(out.join(name))
-                    .arg(&source),
-            )?;
+            succeed(Command::new("cc").args(arguments).arg(out.join(name)).arg(&source))?;
         }
     }
     Ok(())
@@ -171,11 +160,7 @@ fn succeed(command: &mut Command) -> Result<(), Failure> {
         .stdin(Stdio::null())
         .status()
         .map_err(|error| io::Error::new(error.kind(), format!("{command:?}: {error}")))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("{command:?} failed: {status}").into())
-    }
+    if status.success() { Ok(()) } else { Err(format!("{command:?} failed: {status}").into()) }
 }
 
 /// xorshift64: the same numbers everywhere, for ever.

@@ -5,9 +5,7 @@ use std::process::Command;
 
 /// Two lines that head the tables.
 pub fn describe(runs: u32, quick: bool) -> String {
-    let date = Command::new("date")
-        .args(["-u", "+%Y-%m-%d %H:%M UTC"])
-        .output();
+    let date = Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]).output();
     let date = date.map_or_else(
         |_| "date unknown".to_owned(),
         |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
@@ -17,10 +15,7 @@ pub fn describe(runs: u32, quick: bool) -> String {
         .lines()
         .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
         .map_or("CPU unknown", |(_, model)| model);
-    let cores = cpus
-        .lines()
-        .filter(|line| line.starts_with("processor"))
-        .count();
+    let cores = cpus.lines().filter(|line| line.starts_with("processor")).count();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or("?");

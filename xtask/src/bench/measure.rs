@@ -39,11 +39,8 @@ pub fn execute(
             fs::copy(entry.path(), place.work.join(entry.file_name()))?;
         }
     }
-    let words: Vec<_> = prefix
-        .iter()
-        .copied()
-        .chain(program.command.iter().map(|w| w.as_os_str()))
-        .collect();
+    let words: Vec<_> =
+        prefix.iter().copied().chain(program.command.iter().map(|w| w.as_os_str())).collect();
     let mut command = Command::new(words[0]);
     command
         .args(&words[1..])
@@ -66,10 +63,7 @@ pub fn execute(
     fs::read(&place.stdout)?.hash(&mut hasher);
     fs::read(&place.stderr)?.hash(&mut hasher);
     hash_files(&place.work, &mut hasher)?;
-    Ok(Execution {
-        finished,
-        fingerprint: hasher.finish(),
-    })
+    Ok(Execution { finished, fingerprint: hasher.finish() })
 }
 
 /// To the core it happens to be on.
@@ -82,11 +76,7 @@ fn pin() -> io::Result<()> {
         libc::CPU_SET(libc::sched_getcpu().max(0) as usize, &mut set);
         libc::sched_setaffinity(0, size_of_val(&set), &set)
     };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn hash_files(directory: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {

@@ -55,11 +55,7 @@ pub fn main(args: Args) -> Result<ExitCode, Failure> {
     let inputs = inputs::prepare(&directory, args.quick)?;
     let mut programs = programs::all(&inputs, args.quick)?;
     programs.retain(|program| {
-        args.only.is_empty()
-            || args
-                .only
-                .iter()
-                .any(|name| program.name.contains(name.as_str()))
+        args.only.is_empty() || args.only.iter().any(|name| program.name.contains(name.as_str()))
     });
     if programs.is_empty() {
         return Err("no program has such a name".into());
@@ -84,10 +80,7 @@ pub fn main(args: Args) -> Result<ExitCode, Failure> {
     println!("\n{}", table::verdicts(&verdicts));
 
     if let Some(file) = args.markdown {
-        std::fs::write(
-            &file,
-            table::markdown(&heading, &results, &verdicts, &problems),
-        )?;
+        std::fs::write(&file, table::markdown(&heading, &results, &verdicts, &problems))?;
     }
     Ok(ExitCode::SUCCESS)
 }

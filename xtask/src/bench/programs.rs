@@ -43,9 +43,7 @@ pub struct Program {
 /// The programs, in the order of the goals. A program that is not installed
 /// is left out with a line that says so.
 pub fn all(inputs: &Inputs, quick: bool) -> Result<Vec<Program>, Failure> {
-    let mut list = List {
-        programs: Vec::new(),
-    };
+    let mut list = List { programs: Vec::new() };
     let scale = if quick { "10" } else { "100" };
     let shorter = |count: u32| if quick { count / 10 } else { count };
     let compiled = |name: &str| inputs.compiled.join(name).into_os_string();
@@ -56,57 +54,25 @@ pub fn all(inputs: &Inputs, quick: bool) -> Result<Vec<Program>, Failure> {
     list.add("gzip", Computing, ["gzip", "-c"], [long_text.clone()]);
     list.add("bzip2", Computing, ["bzip2", "-c"], [short_text.clone()]);
     list.push(Computing, "cpu.c", vec![compiled("cpu"), scale.into()]);
-    let script = format!(
-        "s = 0\nfor i in range({}): s ^= i\nprint(s)",
-        shorter(100_000_000)
-    );
+    let script = format!("s = 0\nfor i in range({}): s ^= i\nprint(s)", shorter(100_000_000));
     list.add("python loop", Computing, ["python3", "-c"], [script.into()]);
     if let Some(database) = &inputs.database {
-        list.add(
-            "sqlite",
-            Computing,
-            ["sqlite3"],
-            [database.into(), QUERY.into()],
-        );
+        list.add("sqlite", Computing, ["sqlite3"], [database.into(), QUERY.into()]);
     } else {
         eprintln!("bench: sqlite3 is not installed; left out");
     }
     let iterations = shorter(4_000_000).to_string();
-    let options = [
-        "openssl",
-        "enc",
-        "-aes-256-cbc",
-        "-pbkdf2",
-        "-S",
-        "0102030405060708",
-    ];
+    let options = ["openssl", "enc", "-aes-256-cbc", "-pbkdf2", "-S", "0102030405060708"];
     let rest = ["-k", "secret", "-iter", &iterations, "-in"].map(OsString::from);
-    list.add(
-        "openssl",
-        Computing,
-        options,
-        rest.into_iter().chain([long_text]),
-    );
+    list.add("openssl", Computing, options, rest.into_iter().chain([long_text]));
 
     let count = format!("count={}", shorter(200_000));
     let dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "status=none"];
     list.add("dd bs=1", SystemCalls, dd, [count.into()]);
     let million: OsString = shorter(1_000_000).to_string().into();
-    list.push(
-        SystemCalls,
-        "getppid",
-        vec![compiled("getppid"), million.clone()],
-    );
-    list.push(
-        SystemCalls,
-        "read 1 byte",
-        vec![compiled("read1"), million.clone(), short_text],
-    );
-    list.push(
-        SystemCalls,
-        "clock_gettime",
-        vec![compiled("clock"), million],
-    );
+    list.push(SystemCalls, "getppid", vec![compiled("getppid"), million.clone()]);
+    list.push(SystemCalls, "read 1 byte", vec![compiled("read1"), million.clone(), short_text]);
+    list.push(SystemCalls, "clock_gettime", vec![compiled("clock"), million]);
     list.last().report_only = true;
 
     let repeat = if quick { 5 } else { 25 };
@@ -116,18 +82,8 @@ pub fn all(inputs: &Inputs, quick: bool) -> Result<Vec<Program>, Failure> {
             Cache::Cold => format!("{name}, cold"),
         };
         let from = list.programs.len();
-        list.add(
-            &label("python pass"),
-            StartUp,
-            ["python3", "-c"],
-            ["pass".into()],
-        );
-        list.add(
-            &label("git --version"),
-            StartUp,
-            ["git"],
-            ["--version".into()],
-        );
+        list.add(&label("python pass"), StartUp, ["python3", "-c"], ["pass".into()]);
+        list.add(&label("git --version"), StartUp, ["git"], ["--version".into()]);
         for program in &mut list.programs[from..] {
             program.repeat = repeat;
             program.cache = cache;
@@ -141,11 +97,7 @@ pub fn all(inputs: &Inputs, quick: bool) -> Result<Vec<Program>, Failure> {
             program.cache = cache;
         }
     }
-    list.push(
-        Threads,
-        "4 threads",
-        vec![compiled("threads"), scale.into()],
-    );
+    list.push(Threads, "4 threads", vec![compiled("threads"), scale.into()]);
     list.last().one_core = true;
     Ok(list.programs)
 }
@@ -176,15 +128,7 @@ impl List {
             return;
         };
         let arguments = command[1..].iter().map(OsString::from);
-        self.push(
-            work,
-            name,
-            [program.into()]
-                .into_iter()
-                .chain(arguments)
-                .chain(rest)
-                .collect(),
-        );
+        self.push(work, name, [program.into()].into_iter().chain(arguments).chain(rest).collect());
     }
 
     fn push(&mut self, work: Work, name: &str, command: Vec<OsString>) {

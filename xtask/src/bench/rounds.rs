@@ -21,13 +21,7 @@ pub enum Way {
 }
 
 impl Way {
-    pub const ALL: [Way; 5] = [
-        Way::Native,
-        Way::None,
-        Way::Count,
-        Way::Trace,
-        Way::Valgrind,
-    ];
+    pub const ALL: [Way; 5] = [Way::Native, Way::None, Way::Count, Way::Trace, Way::Valgrind];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -49,10 +43,7 @@ pub struct Cost {
 
 impl Cost {
     fn best(self, other: Cost) -> Cost {
-        Cost {
-            cpu: self.cpu.min(other.cpu),
-            wall: self.wall.min(other.wall),
-        }
+        Cost { cpu: self.cpu.min(other.cpu), wall: self.wall.min(other.wall) }
     }
 }
 
@@ -78,10 +69,9 @@ impl Measured {
     /// CPU and wall time, as multiples of native.
     pub fn ratios(&self, way: Way) -> Option<Cost> {
         match (self.cell(Way::Native), self.cell(way)) {
-            (Cell::Cost(native), Cell::Cost(cost)) => Some(Cost {
-                cpu: cost.cpu / native.cpu,
-                wall: cost.wall / native.wall,
-            }),
+            (Cell::Cost(native), Cell::Cost(cost)) => {
+                Some(Cost { cpu: cost.cpu / native.cpu, wall: cost.wall / native.wall })
+            }
             _ => None,
         }
     }
@@ -106,11 +96,7 @@ impl Bench {
         }
         workspace::fresh(&directory.join("cache"))?;
         workspace::fresh(&directory.join("failed"))?;
-        Ok(Bench {
-            why,
-            valgrind,
-            directory,
-        })
+        Ok(Bench { why, valgrind, directory })
     }
 
     pub fn run(&self, program: Program, runs: u32) -> io::Result<Measured> {
@@ -130,25 +116,12 @@ impl Bench {
                 if impossible || matches!(cell, Cell::Failed { .. }) {
                     continue;
                 }
-                progress(&format!(
-                    "{}: {}, round {}",
-                    program.name,
-                    way.name(),
-                    round + 1
-                ));
-                let repeat = if warm_up && round == 0 {
-                    1
-                } else {
-                    program.repeat
-                };
+                progress(&format!("{}: {}, round {}", program.name, way.name(), round + 1));
+                let repeat = if warm_up && round == 0 { 1 } else { program.repeat };
                 match self.sample(&program, way, repeat, &mut native)? {
                     Ok(_) if warm_up && round == 0 => {}
                     Ok(cost) => {
-                        let best = if let Cell::Cost(old) = cell {
-                            old.best(cost)
-                        } else {
-                            cost
-                        };
+                        let best = if let Cell::Cost(old) = cell { old.best(cost) } else { cost };
                         *cell = Cell::Cost(best);
                     }
                     Err((short, detail)) => *cell = Cell::Failed { short, detail },
@@ -174,10 +147,7 @@ impl Bench {
             Some(native) => Duration::from_secs(60) + native.finished.wall * 50,
             None => Duration::from_secs(600),
         };
-        let mut sum = Cost {
-            cpu: 0.0,
-            wall: 0.0,
-        };
+        let mut sum = Cost { cpu: 0.0, wall: 0.0 };
         for _ in 0..repeat {
             if program.cache == Cache::Cold {
                 workspace::fresh(&place.cache)?;
@@ -194,10 +164,7 @@ impl Bench {
             }
         }
         let runs = f64::from(repeat);
-        Ok(Ok(Cost {
-            cpu: sum.cpu / runs,
-            wall: sum.wall / runs,
-        }))
+        Ok(Ok(Cost { cpu: sum.cpu / runs, wall: sum.wall / runs }))
     }
 
     fn prefix(&self, way: Way) -> Vec<OsString> {
@@ -205,12 +172,7 @@ impl Bench {
             (Way::Native, _) => Vec::new(),
             (Way::Valgrind, Some(valgrind)) => {
                 let mut words = vec![valgrind.clone().into_os_string()];
-                let options = [
-                    "--tool=none",
-                    "-q",
-                    "--trace-children=yes",
-                    "--log-file=/dev/null",
-                ];
+                let options = ["--tool=none", "-q", "--trace-children=yes", "--log-file=/dev/null"];
                 words.extend(options.map(OsString::from));
                 words
             }
@@ -257,10 +219,7 @@ fn judge(
     } else if ended != expected {
         Some(("fails", format!("{ended}: {}", first_line(&place.stderr))))
     } else if native.is_some_and(|native| native.fingerprint != execution.fingerprint) {
-        Some((
-            "differs",
-            "output or files differ from the native run".to_owned(),
-        ))
+        Some(("differs", "output or files differ from the native run".to_owned()))
     } else {
         None
     }
@@ -269,10 +228,7 @@ fn judge(
 fn first_line(path: &Path) -> String {
     let text = fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    text.lines()
-        .next()
-        .unwrap_or("nothing on standard error")
-        .to_owned()
+    text.lines().next().unwrap_or("nothing on standard error").to_owned()
 }
 
 /// One line that overwrites itself, only where someone watches.

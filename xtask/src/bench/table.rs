@@ -61,9 +61,7 @@ pub fn problems(results: &[Measured], quick: bool) -> String {
             && cost.wall < 2.0
             && !quick
         {
-            lines.push(format!(
-                "{name}: native took less than 2 s, so start-up weighs in"
-            ));
+            lines.push(format!("{name}: native took less than 2 s, so start-up weighs in"));
         }
     }
     lines.join("\n")
@@ -100,10 +98,7 @@ pub fn markdown(
     verdicts: &[Verdict],
     problems: &str,
 ) -> String {
-    let mut text = format!(
-        "# How fast the engine is\n\n{}\n\n",
-        heading.replace('\n', "  \n")
-    );
+    let mut text = format!("# How fast the engine is\n\n{}\n\n", heading.replace('\n', "  \n"));
     text.push_str(
         "| goal | geometric mean | worst | limit | aim | verdict |\n|---|---|---|---|---|---|\n",
     );

@@ -17,18 +17,13 @@ pub fn start(processes: u32) -> io::Result<Load> {
 fn busy() -> io::Result<Child> {
     let mut command = Command::new("sh");
     // Ctrl-C is for the soak alone; in a group of its own it does not get it.
-    command
-        .args(["-c", "while :; do :; done"])
-        .stdin(Stdio::null())
-        .process_group(0);
+    command.args(["-c", "while :; do :; done"]).stdin(Stdio::null()).process_group(0);
     // SAFETY: prctl is async-signal-safe, as code between fork and exec must be.
     unsafe {
-        command.pre_exec(
-            || match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            },
-        );
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
     }
     command.spawn()
 }

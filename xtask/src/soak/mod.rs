@@ -62,26 +62,14 @@ pub fn main(args: Args) -> Result<ExitCode, Failure> {
             }
         };
         for tool in &args.tool {
-            repeat(
-                fixture,
-                *tool,
-                &native,
-                &why,
-                &kept,
-                args.repeat,
-                &mut tally,
-            )?;
+            repeat(fixture, *tool, &native, &why, &kept, args.repeat, &mut tally)?;
             if interrupt::wanted() {
                 break 'all;
             }
         }
     }
     progress("");
-    let interrupted = if interrupt::wanted() {
-        ", interrupted"
-    } else {
-        ""
-    };
+    let interrupted = if interrupt::wanted() { ", interrupted" } else { "" };
     println!(
         "{} runs in {:.0} s{interrupted}: {} of {} fixtures and tools differ",
         tally.runs,
@@ -100,11 +88,7 @@ struct Tally {
 
 impl Default for Tally {
     fn default() -> Tally {
-        Tally {
-            runs: 0,
-            differences: 0,
-            start: Instant::now(),
-        }
+        Tally { runs: 0, differences: 0, start: Instant::now() }
     }
 }
 
@@ -127,9 +111,8 @@ fn choose(words: &[String]) -> Result<Vec<Fixture>, Failure> {
 /// Builds the fixture and runs it natively, once: what every other run must equal.
 fn native(fixture: &Fixture) -> Result<(Job, Outcome), String> {
     let directives = &fixture.directives;
-    let job = Job::new(build::build(fixture)?)
-        .args(&directives.args)
-        .stdin(directives.stdin.clone());
+    let job =
+        Job::new(build::build(fixture)?).args(&directives.args).stdin(directives.stdin.clone());
     let outcome = run::run(&job).map_err(|error| format!("the native run: {error}"))?;
     Ok((job, outcome))
 }
@@ -149,10 +132,7 @@ fn repeat(
         if interrupt::wanted() {
             return Ok(());
         }
-        progress(&format!(
-            "{title}: {number} of {times}, {} differ so far",
-            tally.differences
-        ));
+        progress(&format!("{title}: {number} of {times}, {} differ so far", tally.differences));
         tally.runs += 1;
         let (outcome, difference) = match why::under(job, tool, why)?.run() {
             Err(error) => (None, error),
@@ -167,10 +147,7 @@ fn repeat(
         tally.differences += 1;
         let directory = evidence::keep(kept, &title, native, outcome.as_ref(), &difference)?;
         progress("");
-        println!(
-            "{title}: run {number} of {times} differs\n{}",
-            indented(&difference)
-        );
+        println!("{title}: run {number} of {times} differs\n{}", indented(&difference));
         println!("{}", indented(&native_again(job, native)));
         println!("  kept in {}", directory.display());
         return Ok(());
@@ -192,10 +169,7 @@ fn native_again(job: &Job, native: &Outcome) -> String {
 }
 
 fn indented(text: &str) -> String {
-    text.lines()
-        .map(|line| format!("  {line}"))
-        .collect::<Vec<_>>()
-        .join("\n")
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
 /// One line that overwrites itself, only where someone watches.

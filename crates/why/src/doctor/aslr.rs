@@ -31,15 +31,11 @@ pub fn probe() -> Finding {
 fn compare() -> Said {
     let (first, second) = (stack(true)?, stack(true)?);
     if first != second {
-        return Err(format!(
-            "switched off, yet the stack was at {first:#x}, then at {second:#x}"
-        ));
+        return Err(format!("switched off, yet the stack was at {first:#x}, then at {second:#x}"));
     }
     let usual = stack(false)? != stack(false)?;
     let usual = if usual { "on" } else { "off already" };
-    Ok(format!(
-        "switched off in a child: two runs, one stack address; usually {usual}"
-    ))
+    Ok(format!("switched off in a child: two runs, one stack address; usually {usual}"))
 }
 
 /// The stack pointer of a fresh program at its first instruction.
@@ -55,9 +51,7 @@ fn stack(fixed: bool) -> Result<u64, String> {
             return Err("personality(ADDR_NO_RANDOMIZE) is refused".to_owned());
         }
         other => {
-            return Err(format!(
-                "a traced child did not reach its program: {other:?}"
-            ));
+            return Err(format!("a traced child did not reach its program: {other:?}"));
         }
     }
     let registers =

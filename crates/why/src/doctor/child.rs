@@ -68,14 +68,8 @@ fn listen(pipe: OwnedFd) -> Option<Vec<u8>> {
     let mut pipe = File::from(pipe);
     let mut text = Vec::new();
     loop {
-        let left = deadline
-            .saturating_duration_since(Instant::now())
-            .as_millis() as i32;
-        let mut poll = libc::pollfd {
-            fd: pipe.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let left = deadline.saturating_duration_since(Instant::now()).as_millis() as i32;
+        let mut poll = libc::pollfd { fd: pipe.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: points to one initialised structure, as the count says.
         if unsafe { libc::poll(&mut poll, 1, left) } == 0 {
             return None;

@@ -9,10 +9,9 @@ use super::finding::Finding;
 
 pub fn probe() -> Finding {
     let mut signs = Vec::new();
-    for (file, sign) in [
-        ("/.dockerenv", "/.dockerenv"),
-        ("/run/.containerenv", "/run/.containerenv"),
-    ] {
+    for (file, sign) in
+        [("/.dockerenv", "/.dockerenv"), ("/run/.containerenv", "/run/.containerenv")]
+    {
         if Path::new(file).exists() {
             signs.push(sign.to_owned());
         }
@@ -45,7 +44,5 @@ pub fn probe() -> Finding {
 
 fn seccomp_mode() -> Option<String> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    status
-        .lines()
-        .find_map(|line| Some(line.strip_prefix("Seccomp:")?.trim().to_owned()))
+    status.lines().find_map(|line| Some(line.strip_prefix("Seccomp:")?.trim().to_owned()))
 }

@@ -16,20 +16,12 @@ pub fn probe() -> Finding {
     let libc = attempt(|| look(libc_path().ok_or("no libc mapped: linked statically")?));
     let server = env::var("DEBUGINFOD_URLS").is_ok_and(|urls| !urls.trim().is_empty());
     let server = if server { "set" } else { "not set" };
-    let verdict = if own.is_ok() && libc.is_ok() {
-        Verdict::Works
-    } else {
-        Verdict::Limited
-    };
+    let verdict = if own.is_ok() && libc.is_ok() { Verdict::Works } else { Verdict::Limited };
     let word = |said: Said| said.unwrap_or_else(|error| error);
     Finding::new(
         "debug info",
         verdict,
-        format!(
-            "libc: {}; why: {}; DEBUGINFOD_URLS {server}",
-            word(libc),
-            word(own)
-        ),
+        format!("libc: {}; why: {}; DEBUGINFOD_URLS {server}", word(libc), word(own)),
         match verdict {
             Verdict::Works => "Answers can name lines inside the C library.",
             _ => {
@@ -63,11 +55,7 @@ fn look(path: PathBuf) -> Said {
         return Err("none, and no build-id to look for it".to_owned());
     };
     let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let separate = format!(
-        "/usr/lib/debug/.build-id/{}/{}.debug",
-        &digits[..2],
-        &digits[2..]
-    );
+    let separate = format!("/usr/lib/debug/.build-id/{}/{}.debug", &digits[..2], &digits[2..]);
     match fs::read(&separate) {
         Ok(bytes) if sections(&bytes).is_some() => Ok("in a separate file".to_owned()),
         Ok(_) => Err(format!("{separate} holds none")),
@@ -77,10 +65,7 @@ fn look(path: PathBuf) -> Said {
 
 fn sections(bytes: &[u8]) -> Option<&'static str> {
     let elf = ElfFile64::<object::Endianness>::parse(bytes).ok()?;
-    let filled = |name| {
-        elf.section_by_name(name)
-            .is_some_and(|section| section.size() > 0)
-    };
+    let filled = |name| elf.section_by_name(name).is_some_and(|section| section.size() > 0);
     match (filled(".debug_info"), filled(".debug_line")) {
         (true, true) => Some("lines and types"),
         (true, false) => Some("types"),

@@ -45,13 +45,7 @@ impl Finding {
             Verdict::Works => String::new(),
             _ => remedy.into(),
         };
-        Finding {
-            probe,
-            verdict,
-            found: found.into(),
-            means: means.into(),
-            remedy,
-        }
+        Finding { probe, verdict, found: found.into(), means: means.into(), remedy }
     }
 
     pub fn works(

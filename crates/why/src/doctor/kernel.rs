@@ -30,10 +30,7 @@ pub fn probe() -> Finding {
 fn read_without_waiting() -> Said {
     let (read, _write) = nix::unistd::pipe().map_err(|error| format!("pipe: {error}"))?;
     let mut byte = 0u8;
-    let buffer = libc::iovec {
-        iov_base: (&raw mut byte).cast(),
-        iov_len: 1,
-    };
+    let buffer = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
     // SAFETY: one buffer of one byte, alive during the call.
     let got = unsafe { libc::preadv2(read.as_raw_fd(), &buffer, 1, -1, libc::RWF_NOWAIT) };
     match (got, io::Error::last_os_error()) {

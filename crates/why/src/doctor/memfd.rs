@@ -34,16 +34,8 @@ fn call() -> Said {
     if unsafe { libc::ftruncate(fd, PAGE as i64) } != 0 {
         return Err(failed("ftruncate of a memfd"));
     }
-    let writable = map(
-        fd,
-        libc::PROT_READ | libc::PROT_WRITE,
-        "mapping a memfd writable",
-    )?;
-    let executable = map(
-        fd,
-        libc::PROT_READ | libc::PROT_EXEC,
-        "mapping a memfd executable",
-    )?;
+    let writable = map(fd, libc::PROT_READ | libc::PROT_WRITE, "mapping a memfd writable")?;
+    let executable = map(fd, libc::PROT_READ | libc::PROT_EXEC, "mapping a memfd executable")?;
     // SAFETY: the mapping is a page long and writable, the code is shorter.
     unsafe { std::ptr::copy_nonoverlapping(CODE.as_ptr(), writable, CODE.len()) };
     // SAFETY: the page holds a complete function of this type, written above.

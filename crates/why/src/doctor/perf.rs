@@ -49,10 +49,7 @@ fn count() -> Said {
     // process, any core, no group, no flags.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, 0, -1, -1, 0) };
     if fd < 0 {
-        return Err(format!(
-            "perf_event_open of instructions: {}",
-            io::Error::last_os_error()
-        ));
+        return Err(format!("perf_event_open of instructions: {}", io::Error::last_os_error()));
     }
     for i in 0..100_000 {
         std::hint::black_box(i);
@@ -61,11 +58,7 @@ fn count() -> Said {
     // SAFETY: a counter reads as one word, into a live variable of that size.
     let got = unsafe { libc::read(fd as i32, (&raw mut instructions).cast(), 8) };
     match (got, instructions) {
-        (8, 100_000..) => Ok(format!(
-            "a hardware counter counted {instructions} instructions"
-        )),
-        _ => Err(format!(
-            "a hardware counter was opened but counted {instructions} instructions"
-        )),
+        (8, 100_000..) => Ok(format!("a hardware counter counted {instructions} instructions")),
+        _ => Err(format!("a hardware counter was opened but counted {instructions} instructions")),
     }
 }

@@ -65,9 +65,7 @@ fn allowed() -> Vec<usize> {
         return Vec::new();
     }
     // SAFETY: the range is the size of the set in bits.
-    (0..libc::CPU_SETSIZE as usize)
-        .filter(|&core| unsafe { libc::CPU_ISSET(core, &set) })
-        .collect()
+    (0..libc::CPU_SETSIZE as usize).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect()
 }
 
 fn pin(core: usize) -> Result<(), String> {

@@ -32,9 +32,7 @@ fn control() -> Said {
     match waitpid(tracee, Some(WaitPidFlag::__WALL)) {
         Ok(WaitStatus::PtraceEvent(..)) => {}
         other => {
-            return Err(format!(
-                "PTRACE_INTERRUPT did not stop the child: {other:?}"
-            ));
+            return Err(format!("PTRACE_INTERRUPT did not stop the child: {other:?}"));
         }
     }
     let registers =

@@ -13,9 +13,8 @@ const GIB: u64 = 1 << 30;
 pub fn probe() -> Finding {
     let directory = env::current_dir().unwrap_or_else(|_| env::temp_dir());
     let writable = attempt(|| write(&directory));
-    let free = statvfs(&directory).map_or(0, |stat| {
-        stat.blocks_available().saturating_mul(stat.fragment_size())
-    });
+    let free = statvfs(&directory)
+        .map_or(0, |stat| stat.blocks_available().saturating_mul(stat.fragment_size()));
     let memory = available_memory();
     let (verdict, means, remedy) = if writable.is_err() {
         (
@@ -30,25 +29,14 @@ pub fn probe() -> Finding {
             "Free some space, or work in a directory on a larger disk.",
         )
     } else {
-        (
-            Verdict::Works,
-            "Enough for recordings of usual programs.",
-            "",
-        )
+        (Verdict::Works, "Enough for recordings of usual programs.", "")
     };
-    let trouble = writable
-        .err()
-        .map(|error| format!("; {error}"))
-        .unwrap_or_default();
+    let trouble = writable.err().map(|error| format!("; {error}")).unwrap_or_default();
     let gib = |bytes: u64| bytes as f64 / GIB as f64;
     Finding::new(
         "room",
         verdict,
-        format!(
-            "{:.1} GiB of disk here, {:.1} GiB of memory{trouble}",
-            gib(free),
-            gib(memory)
-        ),
+        format!("{:.1} GiB of disk here, {:.1} GiB of memory{trouble}", gib(free), gib(memory)),
         means,
         remedy,
     )
@@ -58,10 +46,7 @@ pub fn probe() -> Finding {
 fn write(directory: &std::path::Path) -> Said {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
-    let opened = fs::OpenOptions::new()
-        .write(true)
-        .custom_flags(libc::O_TMPFILE)
-        .open(directory);
+    let opened = fs::OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).open(directory);
     match opened.and_then(|mut file| file.write_all(&[1; 65536])) {
         Ok(()) => Ok(String::new()),
         // Not every file system has unnamed files; the permission still tells.
@@ -79,17 +64,10 @@ fn available_memory() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = text
         .lines()
-        .find_map(|line| {
-            line.strip_prefix("MemAvailable:")?
-                .trim()
-                .strip_suffix("kB")
-        })
+        .find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix("kB"))
         .and_then(|number| number.trim().parse::<u64>().ok())
         .unwrap_or(0)
         * 1024;
     let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
-    limit
-        .trim()
-        .parse()
-        .map_or(machine, |limit: u64| machine.min(limit))
+    limit.trim().parse().map_or(machine, |limit: u64| machine.min(limit))
 }

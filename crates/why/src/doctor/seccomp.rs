@@ -26,12 +26,7 @@ pub fn probe() -> Finding {
 }
 
 fn filter() -> Said {
-    let statement = |code: u32, k: u32| libc::sock_filter {
-        code: code as u16,
-        jt: 0,
-        jf: 0,
-        k,
-    };
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     let mut program = [
         // The number of the call is the first word of what a filter sees.
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
@@ -44,31 +39,16 @@ fn filter() -> Said {
         statement(libc::BPF_RET, libc::SECCOMP_RET_ERRNO | ANSWER as u32),
         statement(libc::BPF_RET, libc::SECCOMP_RET_ALLOW),
     ];
-    let program = libc::sock_fprog {
-        len: program.len() as u16,
-        filter: program.as_mut_ptr(),
-    };
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     // SAFETY: integers only; an ordinary user needs it before a filter.
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
-        return Err(format!(
-            "PR_SET_NO_NEW_PRIVS: {}",
-            io::Error::last_os_error()
-        ));
+        return Err(format!("PR_SET_NO_NEW_PRIVS: {}", io::Error::last_os_error()));
     }
     // SAFETY: the program and its instructions outlive the call.
-    let installed = unsafe {
-        libc::syscall(
-            libc::SYS_seccomp,
-            libc::SECCOMP_SET_MODE_FILTER,
-            0,
-            &program,
-        )
-    };
+    let installed =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &program) };
     if installed != 0 {
-        return Err(format!(
-            "installing a filter: {}",
-            io::Error::last_os_error()
-        ));
+        return Err(format!("installing a filter: {}", io::Error::last_os_error()));
     }
     // SAFETY: takes nothing and cannot fail but by the filter.
     let filtered = unsafe { libc::syscall(libc::SYS_getppid) };

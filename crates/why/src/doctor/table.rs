@@ -18,10 +18,7 @@ pub fn render(findings: &[Finding], lacking: &[&str]) -> String {
     text.push('\n');
     text.push_str(&match lacking {
         [] => "The engine can run on this machine.\n".to_owned(),
-        _ => format!(
-            "The engine cannot run on this machine without: {}.\n",
-            lacking.join(", ")
-        ),
+        _ => format!("The engine cannot run on this machine without: {}.\n", lacking.join(", ")),
     });
     text
 }

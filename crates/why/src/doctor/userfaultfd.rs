@@ -34,9 +34,6 @@ fn open() -> Said {
     // SAFETY: the structure is three words long, as the request's number says.
     match unsafe { libc::ioctl(fd as i32, UFFDIO_API, api.as_mut_ptr()) } {
         0 => Ok("opened one and agreed on its protocol".to_owned()),
-        _ => Err(format!(
-            "userfaultfd opens, UFFDIO_API: {}",
-            io::Error::last_os_error()
-        )),
+        _ => Err(format!("userfaultfd opens, UFFDIO_API: {}", io::Error::last_os_error())),
     }
 }

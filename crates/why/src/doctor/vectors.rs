@@ -10,11 +10,7 @@ pub fn probe() -> Finding {
     let sets = [
         ("XSAVE", is_x86_feature_detected!("xsave"), attempt(xgetbv)),
         ("AVX2", is_x86_feature_detected!("avx2"), attempt(avx2)),
-        (
-            "AVX-512",
-            is_x86_feature_detected!("avx512f"),
-            attempt(avx512),
-        ),
+        ("AVX-512", is_x86_feature_detected!("avx512f"), attempt(avx512)),
     ];
     let mut found = Vec::new();
     let mut verdict = Verdict::Works;
@@ -43,10 +39,7 @@ fn xgetbv() -> Said {
     let (low, high): (u32, u32);
     // SAFETY: reads a register; where that is illegal only this forked child dies.
     unsafe { asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high) };
-    Ok(format!(
-        " (XCR0 {:#x})",
-        u64::from(high) << 32 | u64::from(low)
-    ))
+    Ok(format!(" (XCR0 {:#x})", u64::from(high) << 32 | u64::from(low)))
 }
 
 fn avx2() -> Said {

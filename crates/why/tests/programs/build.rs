@@ -84,9 +84,7 @@ int main() {
     try { checked(table["3"], 1000); } catch (const std::out_of_range &) { std::cout << "out of range\n"; }
 }
 "#;
-    Ok(bash("g++ -std=c++17 -O1 -o table table.cc; ./table\n")
-        .file("table.cc", source)
-        .limit(120))
+    Ok(bash("g++ -std=c++17 -O1 -o table table.cc; ./table\n").file("table.cc", source).limit(120))
 }
 
 fn make() -> Result<Job, String> {

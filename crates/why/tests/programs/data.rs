@@ -29,7 +29,5 @@ pub fn text(lines: usize) -> String {
 /// the first part of `sort | head` meets a closed pipe is a matter of luck.
 pub fn bash(script: &str) -> Job {
     let script = format!("#!/bin/bash\nset -eu\n{script}");
-    Job::new("/bin/bash")
-        .args(["job.sh"])
-        .file("job.sh", script)
+    Job::new("/bin/bash").args(["job.sh"]).file("job.sh", script)
 }

@@ -5,11 +5,8 @@ use crate::data::{bash, text};
 use crate::support::job::Job;
 use crate::support::package;
 
-pub const PROGRAMS: &[Program] = &[
-    Program::new("sqlite3", sqlite3),
-    Program::new("git", git),
-    Program::new("openssl", openssl),
-];
+pub const PROGRAMS: &[Program] =
+    &[Program::new("sqlite3", sqlite3), Program::new("git", git), Program::new("openssl", openssl)];
 
 fn sqlite3() -> Result<Job, String> {
     let sql = r#"

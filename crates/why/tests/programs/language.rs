@@ -53,10 +53,7 @@ fn python() -> Result<Job, String> {
 /// A module of Python's own test suite: the result of every test in it.
 fn python_tests(module: &str) -> Result<Job, String> {
     let installed = Command::new("/usr/bin/python3")
-        .args([
-            "-c",
-            &format!("import importlib.util as u; assert u.find_spec('test.{module}')"),
-        ])
+        .args(["-c", &format!("import importlib.util as u; assert u.find_spec('test.{module}')")])
         .output()
         .map_err(|error| format!("/usr/bin/python3: {error}; install the package python3"))?;
     if !installed.status.success() {
@@ -81,12 +78,7 @@ fn node() -> Result<Job, String> {
 fn java() -> Result<Job, String> {
     let dir = fresh("java")?;
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/data/Job.java");
-    done(
-        Command::new(package::find("javac")?)
-            .arg("-d")
-            .arg(&dir)
-            .arg(source),
-    )?;
+    done(Command::new(package::find("javac")?).arg("-d").arg(&dir).arg(source))?;
     Ok(Job::new(package::find("java")?)
         // Its own file of counters would lie outside the working directory.
         .args(["-XX:-UsePerfData", "-cp"])
@@ -139,14 +131,9 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 }
 
 fn done(command: &mut Command) -> Result<(), String> {
-    let output = command
-        .output()
-        .map_err(|error| format!("{command:?}: {error}"))?;
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
-    Err(format!(
-        "{command:?} failed\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    ))
+    Err(format!("{command:?} failed\n{}", String::from_utf8_lossy(&output.stderr)))
 }

@@ -38,13 +38,7 @@ pub struct Program {
 
 impl Program {
     pub const fn new(name: &'static str, job: fn() -> Result<Job, String>) -> Program {
-        Program {
-            name,
-            job,
-            masks: &[],
-            tools: &Tool::ALL,
-            serves: false,
-        }
+        Program { name, job, masks: &[], tools: &Tool::ALL, serves: false }
     }
 
     pub const fn masks(self, masks: &'static [Mask]) -> Program {
@@ -56,10 +50,7 @@ impl Program {
     }
 
     pub const fn serves(self) -> Program {
-        Program {
-            serves: true,
-            ..self
-        }
+        Program { serves: true, ..self }
     }
 }
 
@@ -118,11 +109,7 @@ fn test(program: &Program, tool: Tool, job: &Job, native: &Outcome) -> Result<()
 fn masked(program: &Program, port: Port, outcome: Outcome) -> Outcome {
     outcome.map(|text| {
         let text = mask::apply(program.masks, text);
-        if program.serves {
-            port.masked(text)
-        } else {
-            text
-        }
+        if program.serves { port.masked(text) } else { text }
     })
 }
 

@@ -13,9 +13,7 @@ pub const PROGRAMS: &[Program] = &[
         .serves()
         .masks(&[FRACTION])
         .tools(&[Tool::None, Tool::Count]),
-    Program::new("nginx", nginx)
-        .serves()
-        .masks(&[DATE, LOG_PID]),
+    Program::new("nginx", nginx).serves().masks(&[DATE, LOG_PID]),
 ];
 
 /// Starts it, waits until it answers, and ends it when the script does.

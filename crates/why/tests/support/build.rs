@@ -16,15 +16,12 @@ use crate::support::package;
 /// The program's path.
 pub fn build(fixture: &Fixture) -> Result<PathBuf, String> {
     let recipe = recipe(fixture)?;
-    let dir = target_dir()
-        .join("fixtures")
-        .join(&fixture.topic)
-        .join(format!(
-            "{}-{}-{:016x}",
-            fixture.name,
-            fixture.variant,
-            key(fixture, &recipe)
-        ));
+    let dir = target_dir().join("fixtures").join(&fixture.topic).join(format!(
+        "{}-{}-{:016x}",
+        fixture.name,
+        fixture.variant,
+        key(fixture, &recipe)
+    ));
     let out = dir.join(&fixture.name);
     fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let _lock = lock(&dir.join("lock"))?;
@@ -54,11 +51,7 @@ enum Recipe {
 }
 
 fn recipe(fixture: &Fixture) -> Result<Recipe, String> {
-    let extension = fixture
-        .source
-        .extension()
-        .and_then(OsStr::to_str)
-        .unwrap_or("");
+    let extension = fixture.source.extension().and_then(OsStr::to_str).unwrap_or("");
     let default = match extension {
         "c" | "S" | "s" => "cc -O1 -g -pthread -I{check} {src} -o {out}",
         "cc" | "cpp" => "c++ -O1 -g -pthread -I{check} {src} -o {out}",
@@ -115,16 +108,12 @@ fn with_compiler(command: &str, compiler: &str) -> String {
 fn key(fixture: &Fixture, recipe: &Recipe) -> u64 {
     let mut hasher = DefaultHasher::new();
     recipe.hash(&mut hasher);
-    let topic = fixture
-        .source
-        .parent()
-        .expect("a fixture lies in its topic");
+    let topic = fixture.source.parent().expect("a fixture lies in its topic");
     let mut sources = vec![fixture.source.clone()];
     for dir in [fixture::root(), topic.into()] {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();
         sources.extend(entries.map(|entry| entry.path()).filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "h" || extension == "inc")
+            path.extension().is_some_and(|extension| extension == "h" || extension == "inc")
         }));
     }
     sources.sort();

@@ -14,11 +14,7 @@ pub fn same(native: &Outcome, under_why: &Outcome) -> Result<(), String> {
     differences.extend(text("standard output", &native.stdout, &under_why.stdout));
     differences.extend(text("standard error", &native.stderr, &under_why.stderr));
     differences.extend(files(native, under_why));
-    if differences.is_empty() {
-        Ok(())
-    } else {
-        Err(differences.join("\n"))
-    }
+    if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
 }
 
 fn files(native: &Outcome, under_why: &Outcome) -> Vec<String> {
@@ -43,11 +39,7 @@ fn entries(name: &str, native: &Entry, under_why: &Entry) -> Option<String> {
             text(&format!("the file {name}"), x, y)
         }
         (a, b) if a == b => None,
-        (a, b) => Some(format!(
-            "{name} differs: native {}, under why {}",
-            kind(a),
-            kind(b)
-        )),
+        (a, b) => Some(format!("{name} differs: native {}, under why {}", kind(a), kind(b))),
     }
 }
 
@@ -87,10 +79,7 @@ fn from(lines: &[&[u8]], at: usize) -> String {
     }
     let shown = lines[at..lines.len().min(at + SHOWN_LINES)].concat();
     let cut = &shown[..shown.len().min(SHOWN_BYTES)];
-    let more = if lines.len() > at + SHOWN_LINES || shown.len() > SHOWN_BYTES {
-        " …"
-    } else {
-        ""
-    };
+    let more =
+        if lines.len() > at + SHOWN_LINES || shown.len() > SHOWN_BYTES { " …" } else { "" };
     format!("{:?}{more}", String::from_utf8_lossy(cut))
 }

@@ -31,9 +31,8 @@ pub fn parse(source: &str) -> Result<Directives, String> {
         count_is_exact: false,
     };
     for line in head(source) {
-        let (key, value) = line
-            .split_once(':')
-            .ok_or_else(|| format!("not a directive `key: value`: {line}"))?;
+        let (key, value) =
+            line.split_once(':').ok_or_else(|| format!("not a directive `key: value`: {line}"))?;
         let value = value.trim();
         match key.trim() {
             "purpose" => found.purpose = value.into(),
@@ -64,10 +63,7 @@ fn head(source: &str) -> impl Iterator<Item = &str> {
 }
 
 fn list(value: &str) -> Vec<String> {
-    value
-        .split(',')
-        .map(|item| item.trim().to_string())
-        .collect()
+    value.split(',').map(|item| item.trim().to_string()).collect()
 }
 
 fn ended(value: &str) -> Result<Ended, String> {

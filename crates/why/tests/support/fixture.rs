@@ -52,17 +52,12 @@ pub fn named(title: &str) -> Result<Fixture, String> {
 }
 
 fn variants(topic: &str, source: &Path) -> Vec<Result<Fixture, (String, String)>> {
-    let name = source
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let text = fs::read_to_string(source).map_err(|error| error.to_string());
     match text.and_then(|text| directives::parse(&text)) {
-        Err(error) => vec![Err((
-            format!("{topic}/{name}"),
-            format!("{}: {error}", source.display()),
-        ))],
+        Err(error) => {
+            vec![Err((format!("{topic}/{name}"), format!("{}: {error}", source.display())))]
+        }
         Ok(directives) => directives
             .variants
             .iter()
@@ -82,26 +77,16 @@ fn variants(topic: &str, source: &Path) -> Vec<Result<Fixture, (String, String)>
 /// A header beside the fixtures, or a subdirectory with data, is none.
 fn is_fixture(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default();
-    path.is_file()
-        && !["h", "inc", "md", "txt"]
-            .iter()
-            .any(|other| extension == *other)
+    path.is_file() && !["h", "inc", "md", "txt"].iter().any(|other| extension == *other)
 }
 
 fn sorted(dir: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = fs::read_dir(dir)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     paths.sort();
     paths
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

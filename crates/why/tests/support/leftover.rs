@@ -40,10 +40,7 @@ impl Mark {
         let harness = u64::from(std::process::id());
         // Equal width, so that the stack of a marked program has the same layout
         // in every run and its instruction count does not vary.
-        Mark {
-            value: format!("{harness:08x}-{number:08x}"),
-            limit: harness << 32 | number,
-        }
+        Mark { value: format!("{harness:08x}-{number:08x}"), limit: harness << 32 | number }
     }
 
     /// To be called in the child before it executes the program.
@@ -88,19 +85,14 @@ impl Mark {
             .flatten()
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
             .filter(|&pid| self.is_on(pid) && !has_ended(pid))
-            .map(|pid| Process {
-                pid: Pid::from_raw(pid),
-                command: command(pid),
-            })
+            .map(|pid| Process { pid: Pid::from_raw(pid), command: command(pid) })
             .collect()
     }
 
     fn is_on(&self, pid: i32) -> bool {
         let variable = format!("{VARIABLE}={}", self.value);
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment
-            .split(|&byte| byte == 0)
-            .any(|entry| entry == variable.as_bytes())
+        environment.split(|&byte| byte == 0).any(|entry| entry == variable.as_bytes())
             || soft_limit(pid) == Some(self.limit)
     }
 }
@@ -112,35 +104,26 @@ pub fn none_left(mark: &Mark) -> Result<(), String> {
         return Ok(());
     }
     mark.kill_all();
-    let names: Vec<String> = left
-        .iter()
-        .map(|process| format!("{} ({})", process.pid, process.command))
-        .collect();
+    let names: Vec<String> =
+        left.iter().map(|process| format!("{} ({})", process.pid, process.command)).collect();
     Err(format!("left behind: {}", names.join(", ")))
 }
 
 fn soft_limit(pid: i32) -> Option<u64> {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
-    let line = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max file locks"))?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
 /// A zombie has ended; it only waits for its parent to notice.
 fn has_ended(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat
-        .rsplit_once(')')
-        .and_then(|(_, rest)| rest.split_whitespace().next());
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
     matches!(state, None | Some("Z" | "X"))
 }
 
 fn command(pid: i32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let text: Vec<_> = bytes
-        .split(|&byte| byte == 0)
-        .map(String::from_utf8_lossy)
-        .collect();
+    let text: Vec<_> = bytes.split(|&byte| byte == 0).map(String::from_utf8_lossy).collect();
     text.join(" ").trim().to_string()
 }

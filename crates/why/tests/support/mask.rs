@@ -17,28 +17,17 @@ pub const DATE: Mask = Mask {
 };
 
 /// The process that wrote a line of a server's log: `1234:M`, `1234#0:`.
-pub const LOG_PID: Mask = Mask {
-    pattern: r"\b\d+(:[MCXS] |#\d+:)",
-    word: "{pid}",
-};
+pub const LOG_PID: Mask = Mask { pattern: r"\b\d+(:[MCXS] |#\d+:)", word: "{pid}" };
 
 /// A shell tells of the death of a job: `line 26: 1234 Segmentation fault`.
-pub const SHELL_JOB_PID: Mask = Mask {
-    pattern: r"line \d+: +\d+ ",
-    word: "{line and pid} ",
-};
+pub const SHELL_JOB_PID: Mask = Mask { pattern: r"line \d+: +\d+ ", word: "{line and pid} " };
 
 /// A rate or a latency in a benchmark's table: any number with a fraction.
-pub const FRACTION: Mask = Mask {
-    pattern: r"\b\d+\.\d+\b",
-    word: "{number}",
-};
+pub const FRACTION: Mask = Mask { pattern: r"\b\d+\.\d+\b", word: "{number}" };
 
 pub fn apply(masks: &[Mask], text: Vec<u8>) -> Vec<u8> {
     masks.iter().fold(text, |text, mask| {
         let pattern = Regex::new(mask.pattern).expect("the pattern of a mask is valid");
-        pattern
-            .replace_all(&text, NoExpand(mask.word.as_bytes()))
-            .into_owned()
+        pattern.replace_all(&text, NoExpand(mask.word.as_bytes())).into_owned()
     })
 }

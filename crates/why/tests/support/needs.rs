@@ -12,12 +12,8 @@ pub fn unmet(needs: &[String]) -> Option<String> {
         .map(String::as_str)
         .filter(|need| !cpu_has(need) && package::look_up(need).is_none())
         .collect();
-    (!lacking.is_empty()).then(|| {
-        format!(
-            "not applicable on this machine: no {}",
-            lacking.join(", no ")
-        )
-    })
+    (!lacking.is_empty())
+        .then(|| format!("not applicable on this machine: no {}", lacking.join(", no ")))
 }
 
 fn cpu_has(feature: &str) -> bool {

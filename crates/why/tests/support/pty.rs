@@ -46,12 +46,7 @@ impl Terminal {
     pub fn start(job: &Job) -> Result<Terminal, String> {
         let dir = run::fresh_dir(job)?;
         let mark = Mark::new();
-        let size = Winsize {
-            ws_row: 24,
-            ws_col: 80,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
+        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None).map_err(|error| format!("no pty: {error}"))?;
         // Else every program that another test starts meanwhile would hold it open.
         for end in [&pty.master, &pty.slave] {
@@ -74,29 +69,16 @@ impl Terminal {
         };
         // SAFETY: between fork and exec the closure makes system calls only.
         unsafe { command.pre_exec(take_the_terminal) };
-        let child = command
-            .spawn()
-            .map_err(|error| format!("{}: {error}", job.program.display()))?;
+        let child =
+            command.spawn().map_err(|error| format!("{}: {error}", job.program.display()))?;
         let keyboard = File::from(pty.master);
         let screen = Arc::new(Screen::default());
-        watch(
-            keyboard.try_clone().map_err(|error| error.to_string())?,
-            screen.clone(),
-        );
-        Ok(Terminal {
-            keyboard,
-            child,
-            screen,
-            seen: 0,
-            mark,
-            _dir: dir,
-        })
+        watch(keyboard.try_clone().map_err(|error| error.to_string())?, screen.clone());
+        Ok(Terminal { keyboard, child, screen, seen: 0, mark, _dir: dir })
     }
 
     pub fn types(&mut self, keys: &str) -> Result<(), String> {
-        self.keyboard
-            .write_all(keys.as_bytes())
-            .map_err(|error| format!("typing: {error}"))
+        self.keyboard.write_all(keys.as_bytes()).map_err(|error| format!("typing: {error}"))
     }
 
     /// Waits until the screen shows `text`, after all that was waited for before.
@@ -105,25 +87,17 @@ impl Terminal {
         let mut screen = self.screen.text.lock().expect("the watcher does not panic");
         loop {
             let new = &screen[self.seen..];
-            if let Some(at) = new
-                .windows(text.len())
-                .position(|part| part == text.as_bytes())
-            {
+            if let Some(at) = new.windows(text.len()).position(|part| part == text.as_bytes()) {
                 self.seen += at + text.len();
                 return Ok(());
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 let new = String::from_utf8_lossy(new);
-                return Err(format!(
-                    "{text:?} did not appear on the terminal, but {new:?}"
-                ));
+                return Err(format!("{text:?} did not appear on the terminal, but {new:?}"));
             }
-            (screen, _) = self
-                .screen
-                .changed
-                .wait_timeout(screen, left)
-                .expect("the watcher does not panic");
+            (screen, _) =
+                self.screen.changed.wait_timeout(screen, left).expect("the watcher does not panic");
         }
     }
 
@@ -131,9 +105,7 @@ impl Terminal {
     pub fn ends(mut self) -> Result<Ended, String> {
         let status = run::wait(&mut self.child, PATIENCE, &self.mark);
         leftover::none_left(&self.mark)?;
-        status
-            .map(Ended::from)
-            .ok_or_else(|| "it did not end".into())
+        status.map(Ended::from).ok_or_else(|| "it did not end".into())
     }
 }
 
@@ -149,11 +121,7 @@ fn watch(mut terminal: File, screen: Arc<Screen>) {
     thread::spawn(move || {
         let mut buffer = [0; 4096];
         while let Ok(length @ 1..) = terminal.read(&mut buffer) {
-            screen
-                .text
-                .lock()
-                .expect("nobody panics with it")
-                .extend(&buffer[..length]);
+            screen.text.lock().expect("nobody panics with it").extend(&buffer[..length]);
             screen.changed.notify_all();
         }
     });

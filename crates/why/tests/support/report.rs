@@ -50,10 +50,7 @@ impl Report {
         let report: Report =
             serde_json::from_str(text).map_err(|error| format!("the JSON report: {error}"))?;
         if report.schema != SCHEMA {
-            return Err(format!(
-                "the JSON report has schema {}, not {SCHEMA}",
-                report.schema
-            ));
+            return Err(format!("the JSON report has schema {}, not {SCHEMA}", report.schema));
         }
         Ok(report)
     }
@@ -69,10 +66,7 @@ impl Report {
             },
         };
         if told != Some(ended) {
-            return Err(format!(
-                "it ended with {ended}, but the report says {:?}",
-                answer.ended
-            ));
+            return Err(format!("it ended with {ended}, but the report says {:?}", answer.ended));
         }
         if answer.executable_outside_cache != 0 {
             return Err(format!(

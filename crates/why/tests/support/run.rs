@@ -33,12 +33,7 @@ pub fn run(job: &Job) -> Result<Outcome, String> {
     let left = leftover::none_left(&mark);
     let (stdout, stderr) = streams.collect();
     let files = files_below(dir.path());
-    let outcome = Outcome {
-        ended,
-        stdout,
-        stderr,
-        files,
-    };
+    let outcome = Outcome { ended, stdout, stderr, files };
     if outcome.ended == Ended::TimedOut {
         return Err(format!(
             "no end within {} s; standard output so far: {:?}, standard error: {:?}",
@@ -115,11 +110,7 @@ pub fn fresh_dir(job: &Job) -> Result<TempDir, String> {
             let path = dir.path().join(name);
             fs::create_dir_all(path.parent().expect("it is below the directory"))?;
             fs::write(&path, content)?;
-            let mode = if content.starts_with(b"#!") {
-                0o755
-            } else {
-                0o644
-            };
+            let mode = if content.starts_with(b"#!") { 0o755 } else { 0o644 };
             fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
         }
         Ok(dir)
@@ -167,17 +158,13 @@ pub struct Streams {
 /// Starts a command on pipes. Everything that is compared starts this way: a
 /// program does other things on a terminal, a device or a file.
 pub fn start(command: &mut Command, job: &Job) -> Result<(Child, Streams), String> {
-    command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .stdin(if job.stdin.is_empty() {
-            Stdio::null()
-        } else {
-            Stdio::piped()
-        });
-    let mut child = command
-        .spawn()
-        .map_err(|error| format!("{}: {error}", job.program.display()))?;
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(if job.stdin.is_empty() {
+        Stdio::null()
+    } else {
+        Stdio::piped()
+    });
+    let mut child =
+        command.spawn().map_err(|error| format!("{}: {error}", job.program.display()))?;
     let streams = Streams {
         stdin: child.stdin.take().map(|pipe| feed(pipe, job.stdin.clone())),
         stdout: drain(child.stdout.take()),
@@ -243,7 +230,5 @@ fn tail(text: &[u8]) -> String {
 fn replace(text: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
     let pattern = regex::escape(&String::from_utf8_lossy(from));
     let pattern = regex::bytes::Regex::new(&pattern).expect("an escaped text is a pattern");
-    pattern
-        .replace_all(&text, regex::bytes::NoExpand(to))
-        .into_owned()
+    pattern.replace_all(&text, regex::bytes::NoExpand(to)).into_owned()
 }

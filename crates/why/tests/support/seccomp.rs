@@ -86,32 +86,17 @@ pub fn without_rseq() -> io::Result<()> {
 }
 
 fn load(offset: u32) -> sock_filter {
-    sock_filter {
-        code: (BPF_LD | BPF_W | BPF_ABS) as u16,
-        jt: 0,
-        jf: 0,
-        k: offset,
-    }
+    sock_filter { code: (BPF_LD | BPF_W | BPF_ABS) as u16, jt: 0, jf: 0, k: offset }
 }
 
 /// Skips `count` instructions when the loaded value is not `value`.
 fn unless(value: u32, count: u8) -> sock_filter {
-    sock_filter {
-        code: (BPF_JMP | BPF_JEQ | BPF_K) as u16,
-        jt: 0,
-        jf: count,
-        k: value,
-    }
+    sock_filter { code: (BPF_JMP | BPF_JEQ | BPF_K) as u16, jt: 0, jf: count, k: value }
 }
 
 /// Skips `count` instructions when the loaded value is `value`.
 fn when(value: u32, count: u8) -> sock_filter {
-    sock_filter {
-        code: (BPF_JMP | BPF_JEQ | BPF_K) as u16,
-        jt: count,
-        jf: 0,
-        k: value,
-    }
+    sock_filter { code: (BPF_JMP | BPF_JEQ | BPF_K) as u16, jt: count, jf: 0, k: value }
 }
 
 fn refuse(errno: i32) -> sock_filter {
@@ -119,32 +104,15 @@ fn refuse(errno: i32) -> sock_filter {
 }
 
 fn answer(value: u32) -> sock_filter {
-    sock_filter {
-        code: (BPF_RET | BPF_K) as u16,
-        jt: 0,
-        jf: 0,
-        k: value,
-    }
+    sock_filter { code: (BPF_RET | BPF_K) as u16, jt: 0, jf: 0, k: value }
 }
 
 fn install(filter: &[sock_filter]) -> io::Result<()> {
     nix::sys::prctl::set_no_new_privs()?;
-    let program = sock_fprog {
-        len: filter.len() as u16,
-        filter: filter.as_ptr().cast_mut(),
-    };
+    let program = sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
     // SAFETY: `program` and the filter it points to live through the call, which
     // only reads them.
-    let result = unsafe {
-        libc::prctl(
-            libc::PR_SET_SECCOMP,
-            libc::SECCOMP_MODE_FILTER,
-            &raw const program,
-        )
-    };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    let result =
+        unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

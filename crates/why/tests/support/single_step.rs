@@ -50,10 +50,7 @@ pub fn count(job: &Job) -> Result<u64, String> {
 
 fn step_to_the_end(pid: Pid) -> nix::Result<u64> {
     let at_entry = waitpid(pid, None)?;
-    assert!(
-        matches!(at_entry, WaitStatus::Stopped(_, Signal::SIGTRAP)),
-        "{at_entry:?}"
-    );
+    assert!(matches!(at_entry, WaitStatus::Stopped(_, Signal::SIGTRAP)), "{at_entry:?}");
     hide_auxiliary_entries(pid)?;
     let mut count = 0;
     let mut pc = program_counter(pid)?;

@@ -51,12 +51,7 @@ pub fn under(job: &Job, tool: Tool, why: &Path) -> Result<UnderWhy, String> {
     args.push("--".into());
     args.push(job.program.clone().into());
     args.extend(job.args.iter().cloned());
-    let job = Job {
-        program: why.into(),
-        args,
-        limit: job.limit * PATIENCE,
-        ..job.clone()
-    };
+    let job = Job { program: why.into(), args, limit: job.limit * PATIENCE, ..job.clone() };
     Ok(UnderWhy { job, reports })
 }
 
@@ -66,10 +61,7 @@ impl UnderWhy {
         let outcome = run::run(&self.job)?;
         let with_streams = |error: String| {
             let said = String::from_utf8_lossy(&outcome.stderr);
-            format!(
-                "{error}\nit ended with {}, standard error: {said:?}",
-                outcome.ended
-            )
+            format!("{error}\nit ended with {}, standard error: {said:?}", outcome.ended)
         };
         let report = self.report().map_err(with_streams)?;
         Ok((outcome, report))

@@ -1,0 +1,134 @@
+//! Threads and address spaces come and go.
+
+use crate::ptrace::{self, Registers, Stop};
+use crate::report::Ended;
+use crate::signals::ActionsRef;
+use crate::space::{Space, SpaceId};
+use crate::supervisor::{Outcome, Supervisor};
+use crate::task::{State, Task, Tid};
+use std::collections::VecDeque;
+use why_translate::context::{CALLS_IN_PROCESS, TRACE_NEXT};
+
+impl Supervisor {
+    /// Registers a thread reported by its creator.
+    pub(crate) fn expect(&mut self, task: Task) -> Outcome<()> {
+        let tid = task.tid;
+        self.spaces.get_mut(&task.space).expect("a space").users += 1;
+        self.tasks.insert(tid, task);
+        if self.early.remove(&tid).is_some() { self.begin(tid) } else { Ok(()) }
+    }
+
+    /// A new thread's first stop.
+    pub(crate) fn begin(&mut self, tid: Tid) -> Outcome<()> {
+        let State::New(registers) = self.task(tid).state else {
+            panic!("thread {tid} begins twice");
+        };
+        // Stack and thread pointer are the new thread's own.
+        let own = ptrace::registers(tid)?;
+        let registers =
+            Registers { rsp: own.rsp, fs_base: own.fs_base, gs_base: own.gs_base, ..registers };
+        self.task(tid).state = State::Ready(registers);
+        if self.space_of(tid).trace.is_none() {
+            self.start_trace(tid)?;
+        }
+        self.becomes_ready(tid)
+    }
+
+    pub(crate) fn ended(&mut self, tid: Tid, stop: Stop) -> Outcome<()> {
+        let Some(task) = self.tasks.remove(&tid) else {
+            return Ok(());
+        };
+        self.leave_space(&task);
+        if tid == self.first {
+            self.report.ended = Some(match stop {
+                Stop::Killed(signal) => Ended::Signal(signal),
+                Stop::Exited(status) => Ended::Status(status),
+                _ => unreachable!("only ends come here"),
+            });
+            self.report.descendants_alive = self.processes_alive();
+            (self.options.on_end)(&self.report);
+        }
+        self.next_in(task.space)
+    }
+
+    /// The next thread of a space has its turn, if nobody has.
+    pub(crate) fn next_in(&mut self, id: SpaceId) -> Outcome<()> {
+        let Some(space) = self.spaces.get_mut(&id) else {
+            return Ok(());
+        };
+        if space.current.is_some() {
+            return Ok(());
+        }
+        match space.ready.pop_front() {
+            Some(next) => self.turn(next),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes a thread out of its space, and the space away with the last one.
+    pub(crate) fn leave_space(&mut self, task: &Task) {
+        let space = self.spaces.get_mut(&task.space).expect("a thread has a space");
+        space.ready.retain(|&ready| ready != task.tid);
+        if space.current == Some(task.tid) {
+            space.current = None;
+        }
+        space.users -= 1;
+        if space.users == 0 {
+            let space = self.spaces.remove(&task.space).expect("just seen");
+            self.close(space);
+        }
+    }
+
+    fn processes_alive(&self) -> u64 {
+        let pids: std::collections::BTreeSet<Tid> = self.tasks.values().map(|t| t.pid).collect();
+        pids.len() as u64
+    }
+
+    /// Takes the final figures of a space whose memory is still there, before it ends.
+    pub(crate) fn sample(&mut self, tid: Tid) {
+        let space = self.space_of(tid);
+        let count = space.take_count();
+        let calls = space.read_slot(CALLS_IN_PROCESS);
+        let next = space.read_slot(TRACE_NEXT);
+        space.write_slot(CALLS_IN_PROCESS, 0);
+        space.trace_next = next;
+        self.report.instructions += count;
+        self.report.calls_in_process += calls;
+    }
+
+    fn close(&mut self, space: Space) {
+        let code = space.code;
+        self.code_closed(&code);
+        if let Some(trace) = space.trace {
+            let totals = trace.finish(space.trace_next);
+            self.report.instructions += totals.instructions;
+            self.report.trace_instructions += totals.instructions;
+        }
+        // Processes forked from this one may go on with the same code; what has been
+        // translated so far is reported once, here.
+        self.report.add_code(std::mem::take(&mut code.borrow_mut().statistics));
+    }
+
+    pub(crate) fn new_task(
+        tid: Tid,
+        pid: Tid,
+        space: SpaceId,
+        actions: ActionsRef,
+        state: State,
+    ) -> Task {
+        Task {
+            tid,
+            pid,
+            space,
+            actions,
+            state,
+            pending: VecDeque::new(),
+            hidden_mask: 0,
+            app_gs: 0,
+            affinity: None,
+            steps_itself: false,
+            faulted_call: None,
+            unwatch_at_turn: false,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Whose turn it is: of the threads of an address space one runs at a time.
+
+use crate::ptrace::{self};
+use crate::signals::{self};
+use crate::supervisor::{Outcome, Supervisor};
+use crate::task::{State, Tid};
+use std::time::{Duration, Instant};
+use why_translate::context::{APP_GS, OTHERS_READY};
+
+/// How long a thread may run while others wait.
+const QUANTUM: Duration = Duration::from_millis(4);
+
+impl Supervisor {
+    /// A thread can go on: at once if nobody else runs in its space.
+    pub(crate) fn becomes_ready(&mut self, tid: Tid) -> Outcome<()> {
+        let space = self.space_of(tid);
+        match space.current {
+            None => self.turn(tid),
+            Some(current) if current == tid => self.turn(tid),
+            Some(current) => {
+                space.ready.push_back(tid);
+                if !space.others_ready {
+                    space.others_ready = true;
+                    space.write_slot(OTHERS_READY, 1);
+                }
+                // It may be waiting in a call that it makes without the supervisor.
+                ptrace::interrupt(current)?;
+                self.start_timer();
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts a thread into the cache.
+    pub(crate) fn turn(&mut self, tid: Tid) -> Outcome<()> {
+        let app_gs = self.task(tid).app_gs;
+        let space = self.space_of(tid);
+        space.current = Some(tid);
+        space.since = Instant::now();
+        let others = space.careful || !space.ready.is_empty();
+        if others != space.others_ready {
+            space.others_ready = others;
+            space.write_slot(OTHERS_READY, u64::from(others));
+        }
+        let changed = space.ran_last.replace(tid) != Some(tid);
+        if changed {
+            space.write_slot(APP_GS, app_gs);
+        }
+        if others {
+            self.start_timer();
+        }
+        if changed {
+            self.trace_thread(tid);
+        }
+        if std::mem::take(&mut self.task(tid).unwatch_at_turn) {
+            self.unwatch_all(tid)?;
+        }
+        if self.deliver_pending(tid)? {
+            return Ok(());
+        }
+        let State::Ready(registers) = self.task(tid).state else {
+            panic!("thread {tid} has its turn and is not ready");
+        };
+        self.enter(tid, registers)
+    }
+
+    /// The current thread stops running: the next one has its turn.
+    pub(crate) fn release(&mut self, tid: Tid) -> Outcome<()> {
+        let space = self.space_of(tid);
+        if space.current != Some(tid) {
+            return Ok(());
+        }
+        space.current = None;
+        let gs = space.read_slot(APP_GS);
+        let next = space.ready.pop_front();
+        self.task(tid).app_gs = gs;
+        match next {
+            Some(next) => self.turn(next),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn start_timer(&mut self) {
+        if !self.timer_running {
+            self.timer_running = true;
+            crate::timer::every(Some(QUANTUM));
+        }
+    }
+
+    /// Interrupts the threads whose time is over while others wait.
+    pub(crate) fn quantum_over(&mut self) {
+        let mut waiting = false;
+        for space in self.spaces.values() {
+            if let Some(current) = space.current
+                && !space.ready.is_empty()
+            {
+                waiting = true;
+                if space.since.elapsed() >= QUANTUM {
+                    // Its end, if it is gone, is reported separately.
+                    let _ = ptrace::interrupt(current);
+                }
+            }
+        }
+        if !waiting {
+            self.timer_running = false;
+            crate::timer::every(None);
+        }
+    }
+
+    /// Stopped by `PTRACE_INTERRUPT`, by a group stop that ended, or by mistake.
+    pub(crate) fn preempted(&mut self, tid: Tid) -> Outcome<()> {
+        if self.space_of(tid).ready.is_empty() {
+            return Ok(ptrace::resume(tid, 0)?);
+        }
+        if ptrace::queued_signals(tid)?.iter().any(signals::is_synchronous) {
+            // It has just faulted or trapped, which must be seen to where it happened.
+            return Ok(ptrace::resume(tid, 0)?);
+        }
+        let registers = ptrace::registers(tid)?;
+        if let Some(call) = self.waits_in_cache(tid, &registers) {
+            return self.convert_to_call(tid, registers, call);
+        }
+        if self.space_of(tid).since.elapsed() < QUANTUM {
+            return Ok(ptrace::resume(tid, 0)?);
+        }
+        let Some(registers) = self.settle(tid)? else {
+            return Ok(());
+        };
+        self.task(tid).state = State::Ready(registers);
+        let space = self.space_of(tid);
+        space.ready.push_back(tid);
+        self.release(tid)
+    }
+}
