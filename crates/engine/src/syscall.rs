@@ -421,11 +421,12 @@ impl Supervisor {
         let pid = task.pid;
         let others: Vec<Tid> =
             self.tasks.values().filter(|t| t.pid == pid).map(|t| t.tid).collect();
-        for other in others {
-            let other = self.tasks.remove(&other).expect("just listed");
+        for other in &others {
+            let other = self.tasks.remove(other).expect("just listed");
             self.leave_space(&other);
         }
-        self.deferred.retain(|(other, _)| self.tasks.contains_key(other) || *other == tid);
+        // Stops of threads that are unknown stay: they are other processes' newest.
+        self.deferred.retain(|(thread, _)| !others.contains(thread));
         self.leave_space(&task);
         task.tid = tid;
         let actions = task.actions.borrow().after_exec();
