@@ -48,6 +48,8 @@ const SECTIONS: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     pub identity: Identity,
+    /// Where in the file the mapping begins: a file may be mapped in several parts.
+    pub offset: u64,
     pub tool: Tool,
 }
 
@@ -55,6 +57,7 @@ impl Key {
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = env!("WHY_ENGINE_BUILD").as_bytes().to_vec();
         bytes.push(self.tool as u8);
+        bytes.extend(self.offset.to_le_bytes());
         bytes.extend(self.identity.bytes());
         bytes
     }
@@ -63,7 +66,8 @@ impl Key {
     /// new engine takes the old one's place.
     fn file_name(&self) -> String {
         let Identity { device, inode, .. } = self.identity;
-        format!("{device:x}-{inode:x}-{}", format!("{:?}", self.tool).to_lowercase())
+        let tool = format!("{:?}", self.tool).to_lowercase();
+        format!("{device:x}-{inode:x}-{:x}-{tool}", self.offset)
     }
 }
 

@@ -43,12 +43,14 @@ pub struct Image {
     /// The address at which the file's first byte would lie. Offsets from it do not
     /// depend on where the image was loaded.
     pub bias: Address,
+    /// Where in the file the mapping begins.
+    pub start: u64,
 }
 
 impl Image {
     pub fn new(identity: Identity, range: Range<Address>, offset: u64) -> Image {
         let bias = range.start.wrapping_sub(offset);
-        Image { identity, range, bias }
+        Image { identity, range, bias, start: offset }
     }
 
     /// The offset of an address in the file, where that is a number of 32 bits.

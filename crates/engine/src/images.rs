@@ -34,7 +34,7 @@ impl Supervisor {
             return Ok(());
         };
         self.space_of(tid).regions.add_file(range.clone());
-        let key = Key { identity: identity.clone(), tool: self.options.tool };
+        let key = Key { identity: identity.clone(), offset, tool: self.options.tool };
         if !self.archives.contains_key(&key)
             && let Some(archive) = open_archive(&key, &file)
         {
@@ -46,7 +46,8 @@ impl Supervisor {
     /// Takes what earlier runs translated of an image into the cache.
     pub(crate) fn thaw(&mut self, tid: Tid, image: Image) -> Outcome<()> {
         self.space_of(tid).code.borrow_mut().images.push(image.clone());
-        let key = Key { identity: image.identity.clone(), tool: self.options.tool };
+        let key =
+            Key { identity: image.identity.clone(), offset: image.start, tool: self.options.tool };
         if let Some(archive) = self.archives.get(&key).cloned() {
             self.make_room(tid, image.range.start)?;
             self.space_of(tid).code.borrow_mut().thaw(&image, archive);
@@ -67,7 +68,8 @@ impl Supervisor {
             let Some(contents) = code.freeze(&image) else {
                 continue;
             };
-            let key = Key { identity: image.identity, tool: self.options.tool };
+            let key =
+                Key { identity: image.identity, offset: image.start, tool: self.options.tool };
             self.archives.remove(&key);
             // Without an archive the next run is slower, and that is all.
             let _ = archive::write(&directory, &key, &contents);
