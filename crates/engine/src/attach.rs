@@ -5,9 +5,10 @@ use crate::code::Code;
 use crate::error::Halt;
 use crate::maps;
 use crate::memory::{Memory, PAGE};
+use crate::memory_calls::KERNELS_OWN;
 use crate::ptrace::{self, Registers, Stop};
 use crate::regions::Regions;
-use crate::space::{Space, SpaceId};
+use crate::space::{LOOKS, Space, SpaceId};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
 use crate::tracing::{SPAN, SpaceTrace};
@@ -39,6 +40,7 @@ impl Supervisor {
             regions: Regions::default(),
             current: None,
             ran_last: None,
+            looks_left: LOOKS,
             since: Instant::now(),
             ready: VecDeque::new(),
             others_ready: false,
@@ -93,7 +95,7 @@ impl Supervisor {
         for mapping in maps::read(tid)? {
             if !mapping.executable
                 || self.space_of(tid).is_cache(&mapping)
-                || mapping.name == "[vsyscall]"
+                || KERNELS_OWN.contains(&mapping.name.as_str())
             {
                 continue;
             }
@@ -156,6 +158,7 @@ impl Supervisor {
             regions: parent.regions.clone(),
             current: None,
             ran_last: None,
+            looks_left: LOOKS,
             since: Instant::now(),
             ready: VecDeque::new(),
             others_ready: false,

@@ -14,6 +14,9 @@ const EXEC: u64 = libc::PROT_EXEC as u64;
 const READ: u64 = libc::PROT_READ as u64;
 const WRITE: u64 = libc::PROT_WRITE as u64;
 
+/// Mappings whose protection the kernel does not let anybody change.
+pub(crate) const KERNELS_OWN: [&str; 2] = ["[vsyscall]", "[uprobes]"];
+
 /// What x86 makes of a protection: what can be executed can be read.
 fn without_exec(protection: u64) -> u64 {
     if protection & EXEC != 0 { protection & !EXEC | READ } else { protection }
@@ -163,8 +166,24 @@ impl Supervisor {
         shared: bool,
     ) -> Outcome<()> {
         self.own_code(tid)?;
-        self.space_of(tid).regions.add(range, writable, shared);
+        let space = self.space_of(tid);
+        space.regions.add(range, writable, shared);
+        // Programs that make code all the time are not looked at every time.
+        if space.looks_left > 0 {
+            space.looks_left -= 1;
+            self.look_for_executable(tid);
+        }
         Ok(())
+    }
+
+    /// Counts the mappings that are executable and should not be.
+    pub(crate) fn look_for_executable(&mut self, tid: Tid) {
+        let Ok(maps) = maps::read(tid) else { return };
+        let space = self.space_of(tid);
+        let found = maps.iter().filter(|m| {
+            m.executable && !space.is_cache(m) && !KERNELS_OWN.contains(&m.name.as_str())
+        });
+        self.report.executable_outside_cache += found.count() as u64;
     }
 
     /// Nothing in this range is what it was.

@@ -35,6 +35,8 @@ pub struct Space {
     pub others_ready: bool,
     /// Every call that may write goes to the supervisor, as if others were ready.
     pub careful: bool,
+    /// How often still to look for executable memory when the program asks for some.
+    pub looks_left: u32,
     /// Threads that use this space.
     pub users: usize,
     pub trace: Option<crate::tracing::SpaceTrace>,
@@ -99,3 +101,6 @@ impl Space {
 
 /// Where in the context page the supervisor leaves arguments for injected calls.
 pub const SCRATCH: u64 = 0xc00;
+
+/// How often to look for executable memory in each space.
+pub const LOOKS: u32 = 16;

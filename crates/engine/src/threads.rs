@@ -94,6 +94,7 @@ impl Supervisor {
         space.trace_next = next;
         self.report.instructions += count;
         self.report.calls_in_process += calls;
+        self.look_for_executable(tid);
     }
 
     fn close(&mut self, space: Space) {
