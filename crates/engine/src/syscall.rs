@@ -70,13 +70,15 @@ impl Supervisor {
             libc::SYS_prctl if registers.rdi == PR_SET_SYSCALL_USER_DISPATCH => {
                 self.answer(tid, &registers, EINVAL)
             }
-            libc::SYS_exit | libc::SYS_exit_group => {
+            libc::SYS_exit => {
                 self.sample(tid);
                 self.release_into(tid, registers)
             }
-            libc::SYS_execve | libc::SYS_execveat => {
+            // After these there is nothing left to read figures from, so nobody else
+            // may execute once they have been read.
+            libc::SYS_exit_group | libc::SYS_execve | libc::SYS_execveat => {
                 self.sample(tid);
-                self.release_into(tid, registers)
+                self.hold_into(tid, registers)
             }
             libc::SYS_kill | libc::SYS_tkill | libc::SYS_tgkill => {
                 // It may be the last thing that this process does.
@@ -114,13 +116,18 @@ impl Supervisor {
 
     /// Starts the call and lets others run meanwhile.
     fn release_into(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        self.hold_into(tid, registers)?;
+        self.release(tid)
+    }
+
+    /// Starts the call and keeps the turn.
+    fn hold_into(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let gadget = self.space_of(tid).gadget();
         let at_gadget = Registers { rip: gadget, orig_rax: u64::MAX, ..registers };
         ptrace::set_registers(tid, &at_gadget)?;
         let call = Call { number: registers.rax as u32, registers };
         self.task(tid).state = State::InCall(call);
-        ptrace::resume(tid, 0)?;
-        self.release(tid)
+        Ok(ptrace::resume(tid, 0)?)
     }
 
     /// A call begun by [`Supervisor::release_into`] returned.

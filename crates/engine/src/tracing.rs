@@ -65,7 +65,9 @@ impl SpaceTrace {
     /// Hands the buffer filled up to `next` to the reader; where to go on.
     pub fn swap(&mut self, next: Address) -> Address {
         let start = self.base + self.filling as u64 * STRIDE;
-        let sent = self.to_reader.send((self.filling, (next - start) as usize));
+        // Of a process that was killed the last place known may be long past.
+        let length = next.checked_sub(start).filter(|&l| l <= BUFFER_BYTES as u64).unwrap_or(0);
+        let sent = self.to_reader.send((self.filling, length as usize));
         // The reader ends early only after a malformed record, which `finish` reports.
         if sent.is_ok() {
             let _ = self.emptied.recv();
