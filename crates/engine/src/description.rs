@@ -223,7 +223,7 @@ mod tests {
         let base = 0x5555_0000_1000u64;
         let request = Request {
             pc: base,
-            at: 0x5554_0000_0000,
+            at: 0x5554_c000_0000,
             tool: Tool::Count,
             at_most: None,
             call_class: crate::calls::class,
