@@ -11,7 +11,7 @@ use crate::regions::Regions;
 use crate::space::{LOOKS, Space, SpaceId};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
-use crate::tracing::{SPAN, SpaceTrace};
+use crate::tracing::{SPAN, Shapes, SpaceTrace};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Supervisor {
         let space = Space {
             memory: Memory::open(tid)?,
             context: 0,
-            code: Rc::new(RefCell::new(Code::new(self.options.tool, self.shapes.clone())?)),
+            code: Rc::new(RefCell::new(Code::new(self.options.tool, Shapes::default())?)),
             regions: Regions::default(),
             current: None,
             ran_last: None,

@@ -94,7 +94,8 @@ pub struct Code {
     /// The last link of the chain of each 16 low bits, plus one.
     chains: Vec<u32>,
     pub statistics: Statistics,
-    /// What each trace id stands for: one list for all caches and readers.
+    /// What each trace id stands for, for the readers of all processes that descend from
+    /// one program by forks alone.
     pub shapes: Shapes,
 }
 

@@ -42,7 +42,6 @@ pub struct Supervisor {
     first_is_stopped: bool,
     pub(crate) report: Report,
     pub(crate) timer_running: bool,
-    pub(crate) shapes: crate::tracing::Shapes,
     /// Translations from earlier runs that have been opened and checked.
     pub(crate) archives: FxHashMap<Key, Rc<Archive>>,
 }
@@ -60,7 +59,6 @@ impl Supervisor {
             first_is_stopped: false,
             report: Report::default(),
             timer_running: false,
-            shapes: crate::tracing::Shapes::default(),
             archives: FxHashMap::default(),
         }
     }
