@@ -188,20 +188,8 @@ impl Supervisor {
 
     /// Nothing in this range is what it was.
     fn forget_code(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
-        if !self.space_of(tid).regions.overlaps(&range) {
-            return Ok(());
-        }
-        self.own_code(tid)?;
-        let space = self.space_of(tid);
-        space.regions.remove(&range);
-        let code = space.code.clone();
-        let mut code = code.borrow_mut();
-        code.invalidate_frozen(&range);
-        code.images
-            .retain(|image| image.range.end <= range.start || image.range.start >= range.end);
-        for page in code.pages_within(&range) {
-            code.invalidate_page(page);
-        }
+        self.code_replaced(tid, range.clone())?;
+        self.space_of(tid).regions.remove(&range);
         Ok(())
     }
 
