@@ -7,16 +7,13 @@ use crate::maps;
 use crate::memory::{Memory, PAGE};
 use crate::memory_calls::KERNELS_OWN;
 use crate::ptrace::{self, Registers, Stop};
-use crate::regions::Regions;
-use crate::space::{LOOKS, Space, SpaceId};
+use crate::space::{Space, SpaceId};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
 use crate::tracing::{SPAN, Shapes, SpaceTrace};
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Instant;
 use why_translate::Tool;
 use why_translate::context::{TOTAL_BYTES, TRACE_NEXT};
 
@@ -33,22 +30,9 @@ impl Supervisor {
             }
         }
         let start = ptrace::registers(tid)?;
-        let space = Space {
-            memory: Memory::open(tid)?,
-            context: 0,
-            code: Rc::new(RefCell::new(Code::new(self.options.tool, Shapes::default())?)),
-            regions: Regions::default(),
-            current: None,
-            ran_last: None,
-            looks_left: LOOKS,
-            since: Instant::now(),
-            ready: VecDeque::new(),
-            others_ready: false,
-            careful: false,
-            users: 1,
-            trace: None,
-            trace_next: 0,
-        };
+        let code = Code::new(self.options.tool, Shapes::default())?;
+        let mut space = Space::new(Memory::open(tid)?, Rc::new(RefCell::new(code)));
+        space.users = 1;
         let id = self.add_space(space);
         self.task(tid).space = id;
         self.map_context(tid, &start)?;
@@ -151,22 +135,12 @@ impl Supervisor {
     pub(crate) fn fork_space(&mut self, parent: SpaceId, child: Tid) -> Outcome<SpaceId> {
         let memory = Memory::open(child)?;
         let parent = &self.spaces[&parent];
-        let space = Space {
-            memory,
-            context: parent.context,
-            code: parent.code.clone(),
-            regions: parent.regions.clone(),
-            current: None,
-            ran_last: None,
-            looks_left: LOOKS,
-            since: Instant::now(),
-            ready: VecDeque::new(),
-            others_ready: false,
-            careful: parent.careful,
-            users: 0,
-            trace: None,
-            trace_next: 0,
-        };
+        let mut space = Space::new(memory, parent.code.clone());
+        space.context = parent.context;
+        space.regions = parent.regions.clone();
+        space.careful = parent.careful;
+        // The context page is a copy of the parent's.
+        space.others_ready = parent.others_ready;
         Ok(self.add_space(space))
     }
 }

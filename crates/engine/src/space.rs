@@ -45,6 +45,26 @@ pub struct Space {
 }
 
 impl Space {
+    /// A space that nobody uses yet and in which nothing is mapped.
+    pub fn new(memory: Memory, code: Rc<RefCell<Code>>) -> Space {
+        Space {
+            memory,
+            context: 0,
+            code,
+            regions: Regions::default(),
+            current: None,
+            ran_last: None,
+            looks_left: LOOKS,
+            since: Instant::now(),
+            ready: VecDeque::new(),
+            others_ready: false,
+            careful: false,
+            users: 0,
+            trace: None,
+            trace_next: 0,
+        }
+    }
+
     pub fn read_slot(&self, slot: Slot) -> u64 {
         self.memory.read_u64(self.context + slot.0 as u64).unwrap_or(0)
     }
@@ -103,4 +123,4 @@ impl Space {
 pub const SCRATCH: u64 = 0xc00;
 
 /// How often to look for executable memory in each space.
-pub const LOOKS: u32 = 16;
+const LOOKS: u32 = 16;
