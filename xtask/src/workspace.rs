@@ -16,27 +16,31 @@ pub fn root() -> PathBuf {
     manifest.parent().expect("xtask lies in the workspace").to_path_buf()
 }
 
-/// The build directory, taken from where this program itself was built, so that
-/// it is right whatever setting chose it.
+/// The build directory of our target, taken from where this program itself was built,
+/// so that it is right whatever setting chose it.
 pub fn target() -> io::Result<PathBuf> {
+    above_program(2)
+}
+
+/// A directory above this program, which is `BUILD/TARGET/release/xtask`.
+fn above_program(levels: usize) -> io::Result<PathBuf> {
     let program = env::current_exe()?;
-    let target = program.ancestors().nth(2).map(Path::to_path_buf);
-    target.ok_or_else(|| io::Error::other("xtask was not built by cargo"))
+    let above = program.ancestors().nth(levels).map(Path::to_path_buf);
+    above.ok_or_else(|| io::Error::other("xtask was not built by cargo"))
 }
 
 /// Builds `why` in release mode and tells where it is.
 pub fn build_why() -> Result<PathBuf, Failure> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let target = target()?;
     let status = Command::new(cargo)
         .args(["build", "--quiet", "--release", "--package", "why"])
         .current_dir(root())
-        .env("CARGO_TARGET_DIR", &target)
+        .env("CARGO_TARGET_DIR", above_program(3)?)
         .status()?;
     if !status.success() {
         return Err("why does not build".into());
     }
-    Ok(target.join("release/why"))
+    Ok(target()?.join("release/why"))
 }
 
 /// The program of that name, Debian's own one first: a development machine often

@@ -1,20 +1,23 @@
 //! Translations kept in a file, for the next run of the same program or library.
 //!
 //! An archive holds the code of all units of one image, linked among themselves, as
-//! one stretch of bytes that can be copied to any place in reach of the image; lists
-//! of what depends on where code and image lie; and, to be read only when needed, the
-//! description of each unit. It is written for one state of the image's file and one
-//! build of the engine, and checked when opened.
+//! one stretch of bytes that is mapped at a certain distance from the image; and, to
+//! be read only when needed, the description of each unit. It is written for one state
+//! of the image's file and one build of the engine.
 //!
-//! All numbers are little-endian. The sections follow the header in the order of
-//! [`Section`], each of the length that the header gives.
+//! All numbers are little-endian. The header says where each [`Section`] begins and
+//! ends.
 
 use crate::image::Identity;
+use crate::memory::PAGE;
+use crate::seal::{self, SEAL_BYTES};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
-use std::cell::OnceCell;
+use rustc_hash::FxHasher;
 use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write;
 use std::num::NonZeroUsize;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use why_translate::Tool;
@@ -26,23 +29,23 @@ const MAGIC: &[u8; 8] = b"why-code";
 pub enum Section {
     /// `(page offset, checksum)` of the image's pages that were translated.
     Pages,
-    /// The code.
-    Code,
-    /// Offsets of displacements to the image's memory.
-    Displacements,
-    /// Offsets of eight-byte addresses within the image.
-    Literals,
-    /// `(offset in code, offset in image, offset in descriptions)` of each unit.
+    /// `(offset in image, offset in code, offset in descriptions)` of each unit, both
+    /// ascending.
     Units,
-    /// `(offset in image, unit)`, ascending.
-    ByAddress,
-    /// `(offset in code, offset in image)` of each indirect target's entry.
+    /// `(offset in image, offset in code)` of each indirect target's entry.
     Links,
+    /// The code, from the beginning of a page on.
+    Code,
+    /// Eight-byte addresses within the image that the code refers to, likewise.
+    Literals,
     /// The units' descriptions.
     Descriptions,
 }
 
-const SECTIONS: usize = 8;
+const SECTIONS: usize = 6;
+
+/// In Linux since 5.14.
+const MADV_POPULATE_READ: i32 = 22;
 
 /// What an archive is of; everything in it must match.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -84,21 +87,24 @@ pub fn directory() -> Option<PathBuf> {
     (!place.as_os_str().is_empty()).then_some(place)
 }
 
-/// An archive opened and checked.
+/// An archive opened.
 pub struct Archive {
+    file: File,
     map: Map,
-    /// Image base and code address for which displacements and literals are right.
+    /// Image base for which the literals are right.
     pub bias: u64,
+    /// Where the code lies with that image base.
     pub at: u64,
     sections: [(usize, usize); SECTIONS],
-    descriptions_checksum: u32,
-    described: OnceCell<()>,
+    checksum: u32,
+    seal_at: usize,
 }
 
 impl Archive {
-    /// The archive of this image, if there is one and it is sound.
+    /// The archive of this image, if there is one.
     pub fn open(directory: &Path, key: &Key) -> Option<Archive> {
-        let map = Map::open(&directory.join(key.file_name()))?;
+        let file = File::open(directory.join(key.file_name())).ok()?;
+        let map = Map::of(&file)?;
         let bytes = map.bytes();
         let mut cursor = Cursor { bytes, at: 0 };
         let own = key.bytes();
@@ -107,34 +113,64 @@ impl Archive {
         }
         let bias = cursor.u64()?;
         let at = cursor.u64()?;
-        let mut lengths = [0; SECTIONS];
-        for length in &mut lengths {
-            *length = cursor.u64()? as usize;
-        }
-        let checksums = [cursor.u32()?, cursor.u32()?];
-        let mut start = cursor.at;
         let mut sections = [(0, 0); SECTIONS];
-        for (section, length) in sections.iter_mut().zip(lengths) {
-            let end = start.checked_add(length)?;
-            *section = (start, end);
-            start = end;
+        for section in &mut sections {
+            *section = (cursor.u64()? as usize, cursor.u64()? as usize);
+            bytes.get(section.0..section.1)?;
         }
-        let (descriptions, end) = sections[Section::Descriptions as usize];
-        if end != bytes.len() || crc32fast::hash(&bytes[cursor.at..descriptions]) != checksums[0] {
-            return None;
-        }
-        let described = OnceCell::new();
-        Some(Archive { map, bias, at, sections, descriptions_checksum: checksums[1], described })
+        let checksum = cursor.u32()?;
+        let seal_at = cursor.at;
+        cursor.take(SEAL_BYTES)?;
+        Some(Archive { file, map, bias, at, sections, checksum, seal_at })
     }
 
-    /// The descriptions, which are needed rarely and checked only then.
-    pub fn descriptions(&self) -> &[u8] {
-        let bytes = self.section(Section::Descriptions);
-        self.described.get_or_init(|| {
-            let sum = crc32fast::hash(bytes);
-            assert_eq!(sum, self.descriptions_checksum, "a translation archive is damaged");
-        });
-        bytes
+    /// Whether it has been checked since the machine was started.
+    pub fn is_sealed(&self) -> bool {
+        let seal = &self.map.bytes()[self.seal_at..self.seal_at + SEAL_BYTES];
+        self.file.metadata().is_ok_and(|metadata| seal::holds(seal, &metadata))
+    }
+
+    pub fn is_sound(&self) -> bool {
+        self.map.populate();
+        checksum(&self.map.bytes()[self.seal_at + SEAL_BYTES..]) == self.checksum
+    }
+
+    /// It has been checked and compared with its image.
+    pub fn seal(&self, key: &Key) {
+        // By its name there may be another one by now.
+        let same = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let file = File::options().write(true).open(same);
+        // Without a seal it is checked again next time, and that is all.
+        let _ = file.and_then(|file| seal::put(&file, self.seal_at as u64, &key.identity));
+    }
+
+    /// Code and literals are mapped together from here in the file on.
+    pub fn mapped_from(&self) -> u64 {
+        self.sections[Section::Code as usize].0 as u64
+    }
+
+    pub fn mapped_length(&self) -> u64 {
+        let (_, end) = self.sections[Section::Literals as usize];
+        (end as u64 - self.mapped_from()).next_multiple_of(PAGE)
+    }
+
+    /// The literals as they must be for an image at `bias`, and where they lie from the
+    /// beginning of the code; none if they are right as they are.
+    pub fn literals(&self, bias: u64) -> Option<(u64, Vec<u8>)> {
+        let literals = self.section(Section::Literals);
+        let moved = bias.wrapping_sub(self.bias);
+        if moved == 0 || literals.is_empty() {
+            return None;
+        }
+        let at = self.sections[Section::Literals as usize].0 as u64 - self.mapped_from();
+        let (values, _) = literals.as_chunks::<8>();
+        let values = values.iter().map(|&value| u64::from_le_bytes(value).wrapping_add(moved));
+        Some((at, values.flat_map(u64::to_le_bytes).collect()))
+    }
+
+    /// The open file, for the target to map.
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     pub fn section(&self, section: Section) -> &[u8] {
@@ -146,6 +182,14 @@ impl Archive {
     pub fn records<const N: usize>(&self, section: Section) -> Records<'_, N> {
         Records(self.section(section))
     }
+}
+
+/// Tells damaged from sound; whoever means harm can do worse to files of the same user.
+pub fn checksum(bytes: &[u8]) -> u32 {
+    let mut hasher = FxHasher::default();
+    hasher.write(bytes);
+    let sum = hasher.finish();
+    (sum ^ sum >> 32) as u32
 }
 
 /// Fixed-size records of `N` four-byte numbers.
@@ -166,12 +210,12 @@ impl<const N: usize> Records<'_, N> {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// How many records come before the first whose first number exceeds `value`.
-    pub fn up_to(&self, value: u32) -> usize {
+    /// How many records come before the first of which this number exceeds `value`.
+    pub fn up_to(&self, number: usize, value: u32) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = (low + high) / 2;
-            if self.get(middle)[0] <= value { low = middle + 1 } else { high = middle }
+            if self.get(middle)[number] <= value { low = middle + 1 } else { high = middle }
         }
         low
     }
@@ -187,22 +231,32 @@ pub struct Contents {
 /// Writes an archive, replacing an older one as a whole.
 pub fn write(directory: &Path, key: &Key, contents: &Contents) -> std::io::Result<()> {
     std::fs::create_dir_all(directory)?;
-    let body = contents.sections.concat();
-    let descriptions = body.len() - contents.sections[Section::Descriptions as usize].len();
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend(key.bytes());
-    bytes.extend(contents.bias.to_le_bytes());
-    bytes.extend(contents.at.to_le_bytes());
-    for section in &contents.sections {
-        bytes.extend((section.len() as u64).to_le_bytes());
+    let mut header = MAGIC.to_vec();
+    header.extend(key.bytes());
+    header.extend(contents.bias.to_le_bytes());
+    header.extend(contents.at.to_le_bytes());
+    let beginning = header.len() + SECTIONS * 16 + 4 + SEAL_BYTES;
+    let mut body = Vec::new();
+    for (index, section) in contents.sections.iter().enumerate() {
+        if [Section::Code as usize, Section::Literals as usize].contains(&index) {
+            let page = (beginning + body.len()).next_multiple_of(PAGE as usize);
+            body.resize(page - beginning, 0);
+        }
+        let start = body.len();
+        body.extend(section);
+        for place in [beginning + start, beginning + body.len()] {
+            header.extend((place as u64).to_le_bytes());
+        }
     }
-    bytes.extend(crc32fast::hash(&body[..descriptions]).to_le_bytes());
-    bytes.extend(crc32fast::hash(&body[descriptions..]).to_le_bytes());
-    bytes.extend(body);
+    header.extend(checksum(&body).to_le_bytes());
+    // Whoever opens it first compares and seals it.
+    header.extend([0; SEAL_BYTES]);
     let name = key.file_name();
-    let temporary = directory.join(format!("{name}.{}", std::process::id()));
-    let written = File::create(&temporary)
-        .and_then(|mut file| file.write_all(&bytes))
+    // Others may use the same directory, from where process numbers are others.
+    let random = RandomState::new().hash_one(std::process::id());
+    let temporary = directory.join(format!("{name}.{random:x}"));
+    let written = File::create_new(&temporary)
+        .and_then(|mut file| file.write_all(&header).and_then(|()| file.write_all(&body)))
         .and_then(|()| std::fs::rename(&temporary, directory.join(name)));
     if written.is_err() {
         let _ = std::fs::remove_file(&temporary);
@@ -210,19 +264,15 @@ pub fn write(directory: &Path, key: &Key, contents: &Contents) -> std::io::Resul
     written
 }
 
-/// A file mapped for reading. Archives are only ever replaced, never changed in place;
-/// neither are programs and libraries while they run.
-pub struct Map {
+/// A file mapped for reading. Archives are only ever replaced, never changed in place but
+/// for their seal.
+struct Map {
     start: NonNull<u8>,
     size: usize,
 }
 
 impl Map {
-    fn open(path: &Path) -> Option<Map> {
-        Map::of(&File::open(path).ok()?)
-    }
-
-    pub fn of(file: &File) -> Option<Map> {
+    fn of(file: &File) -> Option<Map> {
         let size = file.metadata().ok()?.len() as usize;
         let flags = MapFlags::MAP_PRIVATE;
         // SAFETY: a new mapping at an address of the kernel's choice.
@@ -231,7 +281,13 @@ impl Map {
         Some(Map { start: start.ok()?.cast(), size })
     }
 
-    pub fn bytes(&self) -> &[u8] {
+    /// Has the kernel provide all pages now: cheaper than by faults.
+    fn populate(&self) {
+        // SAFETY: the range is the mapping; its contents stay what they are.
+        unsafe { libc::madvise(self.start.as_ptr().cast(), self.size, MADV_POPULATE_READ) };
+    }
+
+    fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is as long and lives as long as this value.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size) }
     }

@@ -2,6 +2,7 @@
 //! writable only here.
 
 use crate::error::Result;
+use crate::glue::GLUE;
 use crate::memory::Address;
 use crate::shared::SharedMemory;
 use std::ops::Range;
@@ -11,10 +12,6 @@ pub const ARENA_BYTES: usize = 64 << 20;
 /// Farther than this from its application code a unit may not lie, so that the data
 /// which that code addresses relative to RIP is still within reach.
 pub const REACH: u64 = 3 << 29;
-
-/// What every arena begins with: `syscall; int3`, and `mov al, [rax]; int3`.
-const GLUE: [u8; 6] = [0x0f, 0x05, 0xcc, 0x8a, 0x00, 0xcc];
-const LOAD: usize = 3;
 
 pub struct Arena {
     pub memory: SharedMemory,
@@ -30,23 +27,36 @@ pub enum Item {
     Unit(u32),
     /// An indirect target's entry.
     Link(u32),
-    /// The code of an archive; [`crate::code::Code::find`] looks into it.
-    Frozen(u32),
     /// Code of the engine's own.
     Glue,
 }
 
 impl Arena {
-    pub fn new(base: Address) -> Result<Arena> {
-        let memory = SharedMemory::new("code cache", ARENA_BYTES)?;
-        let mut arena = Arena { memory, base, used: 0, items: Vec::new() };
-        arena.clear();
-        Ok(arena)
+    /// Memory for an arena that has no place yet.
+    pub fn memory() -> Result<SharedMemory> {
+        SharedMemory::new("code cache", ARENA_BYTES)
     }
 
-    /// Where the supervisor lets a thread make a system call: `syscall; int3`.
-    pub fn gadget(&self) -> Address {
-        self.base
+    pub fn new(memory: SharedMemory, base: Address) -> Arena {
+        let mut arena = Arena { memory, base, used: 0, items: Vec::new() };
+        arena.clear();
+        arena
+    }
+
+    /// Where to try and map an arena for the code at `near`: in reach, and not where the
+    /// application's own mappings are likely to grow. Below is better: a heap grows
+    /// upwards.
+    pub fn places(near: Address) -> impl Iterator<Item = Address> {
+        const STEP: i64 = 128 << 20;
+        const LOWEST: Address = 16 << 20;
+        const HIGHEST: Address = 0x7fff_ffff_f000 - ARENA_BYTES as u64;
+        let below = [8, 9, 10, 7, 6, 5, 4, 3, 11, 2, 1].into_iter().map(|n: i64| -n * STEP);
+        let above = [11, 10, 9, 8, 7, 6, 5, 4, 3].into_iter().map(|n: i64| n * STEP);
+        below
+            .chain(above)
+            .filter_map(move |offset| near.checked_add_signed(offset))
+            .map(|at| at & !0xf_ffff)
+            .filter(|at| (LOWEST..HIGHEST).contains(at))
     }
 
     pub fn range(&self) -> Range<Address> {
@@ -58,12 +68,7 @@ impl Arena {
     }
 
     pub fn has_room(&self) -> bool {
-        self.has_room_for(0)
-    }
-
-    /// Room for so many bytes, and then for units still.
-    pub fn has_room_for(&self, bytes: usize) -> bool {
-        self.used + bytes + (64 << 10) < ARENA_BYTES
+        self.used + (64 << 10) < ARENA_BYTES
     }
 
     /// The address of the next item.
@@ -80,13 +85,10 @@ impl Arena {
         at
     }
 
-    /// Places an item of which `fill` writes the code.
-    pub fn place_with(&mut self, item: Item, size: usize, fill: impl FnOnce(&mut [u8])) -> Address {
-        let at = self.next();
-        self.items.push((self.used as u32, item));
-        self.memory.fill(self.used, size, fill);
-        self.used = (self.used + size).next_multiple_of(16);
-        at
+    /// Prepares for so many bytes more: one request for their pages is cheaper than a
+    /// fault for each.
+    pub fn expect(&self, bytes: usize) {
+        self.memory.populate(self.used, bytes.min(ARENA_BYTES - self.used));
     }
 
     /// The item that holds an address, and the offset within it.
@@ -101,14 +103,28 @@ impl Arena {
         self.memory.write((address - self.base) as usize, bytes);
     }
 
+    pub fn read(&self, address: Address, buffer: &mut [u8]) {
+        self.memory.read((address - self.base) as usize, buffer);
+    }
+
     pub fn clear(&mut self) {
         self.used = 0;
         self.items.clear();
         self.place(Item::Glue, &GLUE);
     }
+}
 
-    /// Where `mov al, [rax]; int3` stands.
-    pub fn load_from_rax(&self) -> Address {
-        self.base + LOAD as u64
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_in_reach_and_within_user_memory() {
+        for near in [0x40_0000, 0x5555_5555_4000, 0x7fff_f7fc_0000] {
+            assert!(Arena::places(near).count() > 4);
+            for place in Arena::places(near) {
+                assert!(place.abs_diff(near) < REACH && place + (ARENA_BYTES as u64) < 1 << 47);
+            }
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! Taking over a process that has just executed a new program.
 
-use crate::arena::Arena;
+use crate::calls;
 use crate::code::Code;
 use crate::error::Halt;
-use crate::maps;
-use crate::memory::{Memory, PAGE};
+use crate::glue::{GLUE, Glue};
+use crate::inject::Part;
+use crate::maps::{self, Mapping};
+use crate::memory::{Memory, page_of};
 use crate::memory_calls::KERNELS_OWN;
 use crate::ptrace::{self, Registers, Stop};
 use crate::space::{Space, SpaceId};
@@ -15,7 +17,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 use why_translate::Tool;
-use why_translate::context::{TOTAL_BYTES, TRACE_NEXT};
+use why_translate::context::{CALL_CLASSES, MAP_PROTECTIONS, TOTAL_BYTES, TRACE_NEXT};
 
 impl Supervisor {
     /// At `PTRACE_EVENT_EXEC`: gives the thread a new space and starts it there.
@@ -35,9 +37,10 @@ impl Supervisor {
         space.users = 1;
         let id = self.add_space(space);
         self.task(tid).space = id;
+        let maps = maps::read(tid)?;
         self.map_context(tid, &start)?;
         self.report.processes += 1;
-        self.claim_code(tid)?;
+        self.claim_code(tid, maps)?;
         self.start_trace(tid)?;
         self.look_at_directory(tid);
         let context = self.space_of(tid).context;
@@ -46,41 +49,37 @@ impl Supervisor {
         self.becomes_ready(tid)
     }
 
-    /// Maps context, tables and the first arena, with a gadget written over the
-    /// program's first instruction for the time being.
+    /// Maps context, targets and the first arena, with the glue written over the page of
+    /// the program's first instruction for the time being.
     fn map_context(&mut self, tid: Tid, start: &Registers) -> Outcome<()> {
-        let entry = start.rip;
-        let original = self.space_of(tid).memory.read_u64(entry).map_err(|_| Halt::Gone)?;
-        let gadget = u64::from_le_bytes([0x0f, 0x05, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc]);
-        ptrace::poke(tid, entry, gadget)?;
+        let entry = page_of(start.rip);
+        let mut original = [0; GLUE.len()];
+        let space = self.space_of(tid);
+        space.memory.read_exact(entry, &mut original).map_err(|_| Halt::Gone)?;
+        space.memory.write(entry, &GLUE).map_err(|_| Halt::Gone)?;
+        space.glue = Glue(entry);
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
         let map = [0, TOTAL_BYTES as u64, protection, flags, u64::MAX, 0];
-        let mapped = self.call_at(tid, entry, start, libc::SYS_mmap, map)?;
-        if mapped < 0 {
-            let error = std::io::Error::from_raw_os_error(-mapped as i32);
-            return Err(
-                crate::error::EngineError::system("mapping the engine's context")(error).into()
-            );
-        }
-        self.space_of(tid).context = mapped as u64;
-        let arena = Space::plan_arena(tid, entry)?;
-        // Until the arena is there, the gadget at the entry stands in for its own.
+        let context = self.must(tid, "mapping the engine's context", libc::SYS_mmap, map)?;
+        self.space_of(tid).context = context;
+        let arena = self.add_arena(tid, entry)?;
         let code = self.space_of(tid).code.clone();
-        code.borrow_mut().arenas.push(Arena::new(entry)?);
-        self.map_first_arena(tid, &arena)?;
-        code.borrow_mut().arenas[0] = arena;
-        ptrace::poke(tid, entry, original)?;
-        self.map_tables(tid)
+        self.map_targets(tid, &code.borrow().targets)?;
+        let space = self.space_of(tid);
+        let classes =
+            [(CALL_CLASSES, calls::class_table()), (MAP_PROTECTIONS, calls::map_tables())];
+        for (at, table) in classes {
+            space.memory.write(context + at as u64, &table).map_err(|_| Halt::Gone)?;
+        }
+        space.glue = Glue(arena);
+        space.memory.write(entry, &original).map_err(|_| Halt::Gone)
     }
 
     /// Takes the right to execute from all application memory.
-    fn claim_code(&mut self, tid: Tid) -> Outcome<()> {
-        for mapping in maps::read(tid)? {
-            if !mapping.executable
-                || self.space_of(tid).is_cache(&mapping)
-                || KERNELS_OWN.contains(&mapping.name.as_str())
-            {
+    fn claim_code(&mut self, tid: Tid, maps: Vec<Mapping>) -> Outcome<()> {
+        for mapping in maps {
+            if !mapping.executable || KERNELS_OWN.contains(&mapping.name.as_str()) {
                 continue;
             }
             let range = mapping.range.clone();
@@ -93,6 +92,8 @@ impl Supervisor {
             self.call(tid, libc::SYS_mprotect, arguments)?;
             if !mapping.writable && !shared && mapping.inode != 0 {
                 self.file_mapped(tid, Path::new(&mapping.name), range, mapping.offset)?;
+            } else if mapping.name == "[vdso]" {
+                self.kernel_code_mapped(tid, range)?;
             }
         }
         Ok(())
@@ -121,8 +122,8 @@ impl Supervisor {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         for (at, offset) in trace.buffers() {
             let size = crate::tracing::BUFFER_BYTES as u64;
-            let memory = trace.memory.clone();
-            self.map_part(tid, &memory, at, offset, size, protection, libc::MAP_FIXED)?;
+            let part = Part { at, offset, size, times: 1, protection };
+            self.map_shared(tid, &trace.memory, part)?;
         }
         let space = self.space_of(tid);
         space.write_slot(TRACE_NEXT, trace.first());
@@ -137,6 +138,7 @@ impl Supervisor {
         let parent = &self.spaces[&parent];
         let mut space = Space::new(memory, parent.code.clone());
         space.context = parent.context;
+        space.glue = parent.glue;
         space.regions = parent.regions.clone();
         space.careful = parent.careful;
         // The context page is a copy of the parent's.
@@ -144,6 +146,3 @@ impl Supervisor {
         Ok(self.add_space(space))
     }
 }
-
-/// The tables follow the context page.
-const _: () = assert!(why_translate::context::CALL_CLASSES as u64 == PAGE);

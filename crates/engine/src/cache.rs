@@ -37,9 +37,11 @@ impl Supervisor {
 
     /// Continues with exactly these registers.
     pub(crate) fn go(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        self.trace_stack(tid, registers.rsp);
         ptrace::set_registers(tid, &registers)?;
         self.task(tid).state = State::Running;
         self.task(tid).steps_itself |= registers.eflags & TRAP_FLAG != 0;
+        self.patch_code(tid);
         Ok(ptrace::resume(tid, 0)?)
     }
 
@@ -124,7 +126,7 @@ impl Supervisor {
                 }
             }
             Some((Item::Link(link), offset)) => code.is_miss(link, offset),
-            Some((Item::Glue | Item::Frozen(_), _)) => false,
+            Some((Item::Glue, _)) => false,
             None => true,
         }
     }
@@ -176,6 +178,7 @@ impl Supervisor {
             ExitKind::Direct(target) => match self.unit_for_quietly(tid, target) {
                 Some(to) if !code.borrow().is_dead(from) => {
                     code.borrow_mut().link(from, exit as u32, to);
+                    self.patch_code(tid);
                     // The exit is linked: go on behind the trap.
                     Ok(ptrace::resume(tid, 0)?)
                 }
@@ -186,6 +189,14 @@ impl Supervisor {
             },
             ExitKind::Syscall { next } => {
                 let registers = ptrace::registers(tid)?;
+                self.begin_call(tid, Registers { rip: next, ..registers })
+            }
+            ExitKind::Asks { next } => {
+                let registers = ptrace::registers(tid)?;
+                if self.is_harmless(tid, &registers) {
+                    self.report.calls_supervised += 1;
+                    return Ok(ptrace::resume(tid, 0)?);
+                }
                 self.begin_call(tid, Registers { rip: next, ..registers })
             }
             ExitKind::SyscallFault { next } => {
@@ -254,6 +265,7 @@ impl Supervisor {
             rip: target,
             ..registers
         };
+        self.make_room_for_links(tid, 1)?;
         match self.unit_for(tid, target) {
             Ok(entry) => {
                 self.space_of(tid).code.borrow_mut().make_indirect(target, entry);

@@ -5,7 +5,7 @@
 
 use why_translate::context::CallClass;
 
-use CallClass::{Direct, MayBlock, OpensRdi, OpensRsi, Supervised};
+use CallClass::{Asks, Direct, Maps, MayBlock, OpensRdi, OpensRsi, Supervised};
 
 /// Ranges of numbers, each with its first number and its calls in order.
 const TABLE: &[(u32, &[(&str, CallClass)])] = &[
@@ -21,9 +21,9 @@ const TABLE: &[(u32, &[(&str, CallClass)])] = &[
             ("lstat", Direct),
             ("poll", MayBlock),
             ("lseek", Direct),
-            ("mmap", Supervised),
-            ("mprotect", Supervised),
-            ("munmap", Supervised),
+            ("mmap", Maps),
+            ("mprotect", Asks),
+            ("munmap", Asks),
             ("brk", Direct),
             ("rt_sigaction", Supervised),
             ("rt_sigprocmask", Supervised),
@@ -40,7 +40,7 @@ const TABLE: &[(u32, &[(&str, CallClass)])] = &[
             ("mremap", Supervised),
             ("msync", MayBlock),
             ("mincore", Direct),
-            ("madvise", Supervised),
+            ("madvise", Asks),
             ("shmget", Direct),
             ("shmat", Supervised),
             ("shmctl", Direct),
@@ -422,10 +422,21 @@ fn entry(number: u32) -> Option<(&'static str, CallClass)> {
 pub fn class_table() -> Vec<u8> {
     let end = TABLE.iter().map(|(first, calls)| first + calls.len() as u32).max();
     let looked_up = |number| match class(number) {
-        OpensRdi | OpensRsi => Supervised as u8,
+        OpensRdi | OpensRsi | Asks | Maps => Supervised as u8,
         other => other as u8,
     };
     (0..end.unwrap_or(0)).map(looked_up).collect()
+}
+
+/// For each byte of `mmap`'s protection, and of its flags, whether the supervisor must
+/// see the call.
+pub fn map_tables() -> Vec<u8> {
+    let protections = (0..=u8::MAX).map(|protection| protection & libc::PROT_EXEC as u8 != 0);
+    let flags = (0..=u8::MAX).map(|flags| {
+        let private = i32::from(flags) & libc::MAP_TYPE == libc::MAP_PRIVATE;
+        !private || i32::from(flags) & libc::MAP_FIXED != 0
+    });
+    protections.chain(flags).map(u8::from).collect()
 }
 
 #[cfg(test)]

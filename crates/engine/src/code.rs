@@ -1,19 +1,18 @@
 //! The code cache: which application code has been translated, where it lies, and
 //! how its pieces are linked. It knows bytes and addresses, no processes.
 
-use crate::arena::{Arena, Item};
+use crate::arena::{ARENA_BYTES, Arena, Item};
 use crate::calls;
 use crate::error::{EngineError, Result};
 use crate::frozen::Frozen;
 use crate::image::Image;
 use crate::memory::{Address, PAGE, page_of};
-use crate::shared::SharedMemory;
+use crate::targets::Targets;
 use crate::tracing::Shapes;
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 use std::time::Instant;
 use why_trace::FIRST_UNIT_ID;
-use why_translate::context::{CALL_CLASSES, CALL_CLASSES_BYTES, TARGETS, TARGETS_BYTES};
 use why_translate::{ExitKind, Request, Tool, TranslateError, Unit, chain, translate};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,8 +21,6 @@ pub struct UnitId(pub u32);
 pub struct Placed {
     pub unit: Unit,
     pub at: Address,
-    arena: usize,
-    length: u32,
     /// The application code has changed: nothing may enter any more.
     dead: bool,
     pub trace_id: u32,
@@ -31,8 +28,8 @@ pub struct Placed {
 
 impl Placed {
     /// A unit of an archive.
-    pub fn archived(unit: Unit, at: Address, arena: usize, length: u32, dead: bool) -> Placed {
-        Placed { unit, at, arena, length, dead, trace_id: 0 }
+    pub fn archived(unit: Unit, at: Address, dead: bool) -> Placed {
+        Placed { unit, at, dead, trace_id: 0 }
     }
 
     /// The pages that the unit was made from.
@@ -54,7 +51,6 @@ struct LinkPlace {
     /// The application address it answers to.
     key: Address,
     at: Address,
-    arena: usize,
     miss: u32,
     difference: u32,
     /// Its neighbours in the chain.
@@ -77,22 +73,25 @@ pub trait CodeSource {
 pub struct Code {
     tool: Tool,
     pub arenas: Vec<Arena>,
-    /// Call classes and indirect targets, as [`why_translate::context`] lays them out.
-    pub tables: SharedMemory,
+    pub targets: Targets,
     units: Vec<Placed>,
     by_pc: FxHashMap<Address, UnitId>,
     by_page: FxHashMap<Address, Vec<UnitId>>,
     /// Checksums of the pages of files that code was translated from.
     checksums: FxHashMap<Address, u32>,
     pub(crate) frozen: Vec<Frozen>,
+    /// What is to be written to code that is mapped from archives.
+    patches: Vec<(Address, Vec<u8>)>,
     /// Images whose translations are worth keeping.
     pub images: Vec<Image>,
+    /// Where images begin whose archive could not be mapped.
+    pub displaced: Vec<Address>,
     /// Exits that wait for a unit at this address.
     waiting: FxHashMap<Address, Vec<(UnitId, u32)>>,
     links: Vec<LinkPlace>,
     link_of: FxHashMap<Address, u32>,
-    /// The last link of the chain of each 16 low bits, plus one.
-    chains: Vec<u32>,
+    /// The last link of the chain of each entry.
+    chains: FxHashMap<u16, u32>,
     pub statistics: Statistics,
     /// What each trace id stands for, for the readers of all processes that descend from
     /// one program by forks alone.
@@ -111,28 +110,32 @@ pub struct Statistics {
 /// Units translated ahead of need at one stop.
 const AHEAD: usize = 24;
 
+/// Jumps shorter than this have a displacement of 32 bits, wherever in their arenas
+/// they begin and end.
+pub(crate) const JUMP_REACH: u64 = (1 << 31) - 2 * ARENA_BYTES as u64;
+
 /// With a link's number, the address it answers to when invalidated: nothing can
 /// be there.
 const NOWHERE: Address = 1 << 63;
 
 impl Code {
     pub fn new(tool: Tool, shapes: Shapes) -> Result<Code> {
-        let tables = SharedMemory::new("tables", CALL_CLASSES_BYTES + TARGETS_BYTES)?;
-        tables.write(0, &calls::class_table());
         Ok(Code {
             tool,
             arenas: Vec::new(),
-            tables,
+            targets: Targets::small()?,
             units: Vec::new(),
             by_pc: FxHashMap::default(),
             by_page: FxHashMap::default(),
             checksums: FxHashMap::default(),
             frozen: Vec::new(),
+            patches: Vec::new(),
             images: Vec::new(),
+            displaced: Vec::new(),
             waiting: FxHashMap::default(),
             links: Vec::new(),
             link_of: FxHashMap::default(),
-            chains: vec![0; 1 << 16],
+            chains: FxHashMap::default(),
             statistics: Statistics::default(),
             shapes,
         })
@@ -148,10 +151,14 @@ impl Code {
 
     /// What lies at a cache address, and the offset within it.
     pub fn find(&mut self, address: Address) -> Option<(Item, u32)> {
-        match self.arenas.iter().find_map(|arena| arena.find(address))? {
-            (Item::Frozen(number), offset) => Some(self.find_frozen(number, offset)),
-            found => Some(found),
-        }
+        let found = self.arenas.iter().find_map(|arena| arena.find(address));
+        found.or_else(|| self.find_frozen(address))
+    }
+
+    /// All of the cache in the target.
+    pub fn ranges(&self) -> Vec<std::ops::Range<Address>> {
+        let frozen = self.frozen.iter().map(Frozen::range);
+        self.arenas.iter().map(Arena::range).chain(frozen).collect()
     }
 
     /// The arena that units for `pc` go to, if there is one.
@@ -245,10 +252,9 @@ impl Code {
         let at = self.arenas[arena].place(Item::Unit(id.0), &code);
         if self.tool == Tool::Trace {
             let mut shapes = self.shapes.write().expect("no panic");
-            shapes.extend(1..=unit.instructions());
+            shapes.extend(1..=unit.instructions() as u8);
         }
-        let length = code.len() as u32;
-        self.units.push(Placed { unit, at, arena, length, dead: false, trace_id });
+        self.units.push(Placed { unit, at, dead: false, trace_id });
         if at_most.is_none() {
             self.enlist(id, source);
         }
@@ -283,7 +289,7 @@ impl Code {
 
     /// Lets an exit go straight to a unit.
     pub fn link(&mut self, from: UnitId, exit: u32, to: Address) {
-        let Placed { unit, at, arena, dead, .. } = &self.units[from.0 as usize];
+        let Placed { unit, at, dead, .. } = &self.units[from.0 as usize];
         // A dead unit's code may have been overwritten with the way to its successor.
         if *dead {
             return;
@@ -291,27 +297,41 @@ impl Code {
         let exit = &unit.exits[exit as usize];
         let stub = at + u64::from(exit.stub);
         let site = exit.site.map(|patch| at + u64::from(patch.0));
-        let arena = *arena;
-        let entry = self.within_reach(arena, to);
-        self.patch(arena, stub + 2, entry);
-        self.arenas[arena].write(stub, &[0x90]);
+        let entry = self.within_reach(stub, to);
+        self.patch(stub + 2, entry);
+        self.write(stub, &[0x90]);
         if let Some(site) = site {
-            self.patch(arena, site, entry);
+            self.patch(site, entry);
         }
+    }
+
+    /// Writes to the cache: at once to an arena, which the target shares; through
+    /// [`Code::take_patches`] to an archive's code.
+    fn write(&mut self, at: Address, bytes: &[u8]) {
+        match self.arenas.iter().find(|arena| arena.range().contains(&at)) {
+            Some(arena) => arena.write(at, bytes),
+            None => self.patches.push((at, bytes.to_vec())),
+        }
+    }
+
+    /// What must be written to the target before it goes on.
+    pub fn take_patches(&mut self) -> Vec<(Address, Vec<u8>)> {
+        std::mem::take(&mut self.patches)
     }
 
     /// Makes the four-byte displacement at `place` lead to `to`.
-    fn patch(&self, arena: usize, place: Address, to: Address) {
+    fn patch(&mut self, place: Address, to: Address) {
         let displacement = (to.wrapping_sub(place + 4)) as i64 as i32;
-        self.arenas[arena].write(place, &displacement.to_le_bytes());
+        self.write(place, &displacement.to_le_bytes());
     }
 
-    /// An address in or near the arena that leads to `to`, however far that is.
-    fn within_reach(&mut self, arena: usize, to: Address) -> Address {
-        let here = self.arenas[arena].base;
-        if here.abs_diff(to) < (1 << 31) - (2 * crate::arena::ARENA_BYTES as u64) {
+    /// An address that a jump at `place` can reach and that leads to `to`.
+    fn within_reach(&mut self, place: Address, to: Address) -> Address {
+        if place.abs_diff(to) < JUMP_REACH {
             return to;
         }
+        let near = self.arenas.iter().position(|arena| arena.base.abs_diff(place) < JUMP_REACH);
+        let arena = near.expect("code lies in an arena or was placed near one");
         // jmp [rip]; dq to
         let mut veneer = vec![0xff, 0x25, 0, 0, 0, 0];
         veneer.extend(to.to_le_bytes());
@@ -323,57 +343,84 @@ impl Code {
         if self.link_of.contains_key(&pc) {
             return;
         }
-        let Some(arena) = self.arenas.iter().position(|arena| arena.range().contains(&entry))
-        else {
+        let near = |arena: &Arena| arena.base.abs_diff(entry) < JUMP_REACH && arena.has_room();
+        let Some(arena) = self.arenas.iter().position(near) else {
             return;
         };
         let link = chain::link(self.arenas[arena].next(), 0);
-        let item = Item::Link(self.link_count());
+        let item = Item::Link(self.links.len() as u32);
         let at = self.arenas[arena].place(item, &link.code);
-        self.patch(arena, at + u64::from(link.to_unit.0), entry);
-        self.add_link(pc, at, arena);
+        self.patch(at + u64::from(link.to_unit.0), entry);
+        self.add_link(pc, at);
     }
 
-    pub(crate) fn link_count(&self) -> u32 {
-        self.links.len() as u32
-    }
-
-    /// Appends a link, whose code is in place, to the chain of its address.
-    pub(crate) fn add_link(&mut self, pc: Address, at: Address, arena: usize) {
-        let hash = pc as u16;
-        let number = self.link_count();
-        let previous = self.chains[usize::from(hash)].checked_sub(1);
-        let before = previous.map_or(0, |link| self.links[link as usize].key);
-        let layout = link_layout();
-        let link = LinkPlace {
-            key: pc,
-            at,
-            arena,
-            miss: layout.miss,
-            difference: layout.difference,
-            previous,
-            next: None,
-        };
-        self.links.push(link);
-        self.set_difference(number, before.wrapping_sub(pc));
-        match previous {
-            None => self.tables.write_u64(target_slot(hash), at),
-            Some(previous) => {
-                let before = &mut self.links[previous as usize];
-                before.next = Some(number);
-                let (arena, stub) = (before.arena, before.at + u64::from(before.miss));
-                let entry = self.within_reach(arena, at);
-                self.patch(arena, stub + 2, entry);
-                self.arenas[arena].write(stub, &[0x90]);
-            }
-        }
-        self.chains[usize::from(hash)] = number + 1;
+    /// Adds a link whose code is in place.
+    fn add_link(&mut self, pc: Address, at: Address) {
+        let number = self.links.len() as u32;
+        let &chain::Link { miss, difference, .. } = link_layout();
+        let (previous, next) = (None, None);
+        self.links.push(LinkPlace { key: pc, at, miss, difference, previous, next });
+        self.append_to_chain(number);
         self.link_of.insert(pc, number);
     }
 
-    pub(crate) fn reserve_links(&mut self, count: usize) {
+    /// Makes a link the last one of the chain of its address.
+    fn append_to_chain(&mut self, number: u32) {
+        let LinkPlace { key, at, .. } = self.links[number as usize];
+        let hash = self.targets.hash(key);
+        let previous = self.chains.insert(hash, number);
+        self.links[number as usize].previous = previous;
+        self.links[number as usize].next = None;
+        let before = previous.map_or(0, |link| self.links[link as usize].key);
+        self.set_difference(number, before.wrapping_sub(key));
+        let Some(previous) = previous else {
+            return self.targets.set(hash, at);
+        };
+        let before = &mut self.links[previous as usize];
+        before.next = Some(number);
+        let stub = before.at + u64::from(before.miss);
+        let entry = self.within_reach(stub, at);
+        self.patch(stub + 2, entry);
+        self.write(stub, &[0x90]);
+    }
+
+    /// Goes on with another table. Nothing may be executing in the cache.
+    pub(crate) fn use_targets(&mut self, targets: Targets) {
+        self.targets = targets;
+        self.chains.clear();
+        for number in 0..self.links.len() {
+            let LinkPlace { at, miss, .. } = self.links[number];
+            self.write(at + u64::from(miss), &[0xcc]);
+        }
+        let live: Vec<u32> = self.link_of.values().copied().collect();
+        for number in live {
+            self.append_to_chain(number);
+        }
+    }
+
+    /// Whether more links would make chains too long.
+    pub(crate) fn targets_too_small(&self, more: usize) -> bool {
+        self.targets.is_too_small_for(self.links.len() + more)
+    }
+
+    /// Prepares for so many links to units near `pc`.
+    pub(crate) fn reserve_links(&mut self, count: usize, pc: Address) {
         self.links.reserve(count);
         self.link_of.reserve(count);
+        self.chains.reserve(count);
+        if let Some(arena) = self.arena_for(pc) {
+            self.arenas[arena].expect(count * link_layout().code.len().next_multiple_of(16));
+        }
+    }
+
+    /// Code was mapped anew: what was to be written there is of no concern.
+    pub(crate) fn forget_patches(&mut self, range: &std::ops::Range<Address>) {
+        self.patches.retain(|(at, _)| !range.contains(at));
+    }
+
+    /// Replaces code that was mapped from an archive.
+    pub(crate) fn patch_frozen(&mut self, at: Address, code: Vec<u8>) {
+        self.patches.push((at, code));
     }
 
     pub(crate) fn add_placed(&mut self, placed: Placed) -> UnitId {
@@ -401,12 +448,14 @@ impl Code {
         self.link_of.keys().copied().filter(|pc| range.contains(pc)).collect()
     }
 
-    /// A unit's code as it is in the cache, links included.
+    /// A unit's code up to its literals; whether its exits are linked is open.
     pub(crate) fn bytes_of(&self, id: UnitId) -> Vec<u8> {
         let placed = self.placed(id);
-        let arena = &self.arenas[placed.arena];
-        let mut bytes = vec![0; placed.length as usize];
-        arena.memory.read((placed.at - arena.base) as usize, &mut bytes);
+        let mut bytes = vec![0; placed.unit.end as usize];
+        match self.arenas.iter().find(|arena| arena.range().contains(&placed.at)) {
+            Some(arena) => arena.read(placed.at, &mut bytes),
+            None => self.read_frozen(placed.at, &mut bytes),
+        }
         bytes
     }
 
@@ -450,9 +499,9 @@ impl Code {
             return;
         }
         placed.dead = true;
-        let (pc, at, arena) = (placed.unit.pc, placed.at, placed.arena);
-        // Whoever still jumps here traps, and is sent on by `dead_entry`.
-        self.arenas[arena].write(at, &[0xcc]);
+        let (pc, at) = (placed.unit.pc, placed.at);
+        // Whoever still jumps here traps, and is sent on by `entered_dead`.
+        self.write(at, &[0xcc]);
         if self.by_pc.get(&pc) == Some(&id) {
             self.by_pc.remove(&pc);
         }
@@ -479,19 +528,19 @@ impl Code {
         }
     }
 
-    fn set_difference(&self, link: u32, difference: u64) {
+    fn set_difference(&mut self, link: u32, difference: u64) {
         let link = &self.links[link as usize];
         let place = link.at + u64::from(link.difference);
-        self.arenas[link.arena].write(place, &difference.to_le_bytes());
+        self.write(place, &difference.to_le_bytes());
     }
 
     /// A dead unit's entry was reached: where application code goes on. Once its
     /// successor is translated, the entry leads there by itself.
     pub fn revive(&mut self, dead: UnitId, entry: Address) {
-        let (at, arena) = (self.placed(dead).at, self.placed(dead).arena);
-        let entry = self.within_reach(arena, entry);
-        self.patch(arena, at + 1, entry);
-        self.arenas[arena].write(at, &[0xe9]);
+        let at = self.placed(dead).at;
+        let entry = self.within_reach(at, entry);
+        self.patch(at + 1, entry);
+        self.write(at, &[0xe9]);
     }
 
     /// The target of an indirect branch that missed at the end of a chain, where rcx
@@ -513,13 +562,13 @@ impl Code {
         self.units.clear();
         self.by_pc.clear();
         self.by_page.clear();
-        self.frozen.clear();
+        self.abandon_frozen();
+        self.patches.clear();
         self.waiting.clear();
         self.links.clear();
         self.link_of.clear();
-        for (hash, last) in self.chains.iter_mut().enumerate().filter(|(_, last)| **last != 0) {
-            *last = 0;
-            self.tables.write_u64(target_slot(hash as u16), 0);
+        for hash in std::mem::take(&mut self.chains).into_keys() {
+            self.targets.set(hash, 0);
         }
     }
 }
@@ -528,12 +577,6 @@ impl Code {
 fn link_layout() -> &'static chain::Link {
     static LAYOUT: OnceLock<chain::Link> = OnceLock::new();
     LAYOUT.get_or_init(|| chain::link(0, 0))
-}
-
-/// Where in the tables the code address for targets with these low bits stands; the
-/// tables begin with the call classes.
-fn target_slot(hash: u16) -> usize {
-    (TARGETS - CALL_CLASSES) as usize + usize::from(hash) * 8
 }
 
 impl From<TranslateError> for EngineError {

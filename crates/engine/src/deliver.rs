@@ -20,6 +20,11 @@ use why_translate::{Place, TranslateError};
 /// tracer. Nothing has happened to the application, so they are made again.
 const GAVE_UP: i64 = -(libc::EINTR as i64);
 
+const SYS_CLOSE: u64 = libc::SYS_close as u64;
+
+/// The length of `syscall`.
+const SYSCALL_BYTES: u64 = 2;
+
 /// The codes of a trap by `int3` and of a single step.
 const SI_KERNEL: i32 = 0x80;
 const TRAP_TRACE: i32 = 2;
@@ -38,7 +43,7 @@ impl Supervisor {
         let signal = info.si_signo;
         if self.task(tid).hidden_mask & signals::bit(signal) != 0 {
             self.task(tid).hold_back(info);
-            return Ok(ptrace::resume(tid, 0)?);
+            return self.go_on_undisturbed(tid);
         }
         match self.disposition(tid, signal) {
             Disposition::Handler => {
@@ -66,13 +71,42 @@ impl Supervisor {
                     None => Ok(()),
                 }
             }
-            Disposition::Ignore => Ok(ptrace::resume(tid, 0)?),
+            Disposition::Ignore => self.go_on_undisturbed(tid),
             Disposition::Stop => Ok(ptrace::resume(tid, signal)?),
             Disposition::Terminate => {
                 self.sample(tid);
                 Ok(ptrace::resume(tid, signal)?)
             }
         }
+    }
+
+    /// A signal came that natively would not even have been noticed. A call made in
+    /// the cache that gave up because of it is made again.
+    fn go_on_undisturbed(&mut self, tid: Tid) -> Outcome<()> {
+        let registers = ptrace::registers(tid)?;
+        // A descriptor is closed even if `close` gives up.
+        let again = registers.rax as i64 == GAVE_UP && registers.orig_rax != SYS_CLOSE;
+        if again && self.waits_in_cache(tid, &registers).is_some() && !self.expects_handler(tid)? {
+            let again = Registers {
+                rip: registers.rip - SYSCALL_BYTES,
+                rax: registers.orig_rax,
+                orig_rax: u64::MAX,
+                ..registers
+            };
+            ptrace::set_registers(tid, &again)?;
+        }
+        Ok(ptrace::resume(tid, 0)?)
+    }
+
+    /// Whether a signal that the application handles comes right behind this one: then
+    /// natively, too, a call gives up.
+    fn expects_handler(&mut self, tid: Tid) -> Outcome<bool> {
+        let blocked = ptrace::signal_mask(tid)?;
+        let handled = |signal| self.disposition(tid, signal) == Disposition::Handler;
+        let mut queued = ptrace::queued_signals(tid)?;
+        queued.extend(ptrace::queued_for_process(tid)?);
+        let mut queued = queued.into_iter().map(|info| info.si_signo);
+        Ok(queued.any(|signal| blocked & signals::bit(signal) == 0 && handled(signal)))
     }
 
     fn disposition(&self, tid: Tid, signal: i32) -> Disposition {
@@ -109,7 +143,7 @@ impl Supervisor {
             return Ok(());
         }
         let base = ptrace::registers(tid)?;
-        let trap = self.space_of(tid).gadget() + 2;
+        let trap = self.space_of(tid).glue.call() + 2;
         ptrace::set_registers(tid, &Registers { rip: trap, orig_rax: u64::MAX, ..base })?;
         loop {
             ptrace::resume(tid, 0)?;
@@ -294,11 +328,10 @@ impl Supervisor {
         registers: Registers,
         at: Address,
     ) -> Outcome<()> {
-        let code = self.space_of(tid).code.clone();
         let probe = if self.space_of(tid).regions.is_executable(at) {
             // Executable for the application, but nothing there can be read, as behind
             // the end of a mapped file: a load meets the same.
-            let rip = code.borrow().arenas[0].load_from_rax();
+            let rip = self.space_of(tid).glue.load_from_rax();
             Registers { rip, rax: at, orig_rax: u64::MAX, ..registers }
         } else {
             Registers { rip: at, orig_rax: u64::MAX, ..registers }
@@ -324,7 +357,7 @@ impl Supervisor {
     /// A thread in a supervised call stopped: the call is over, or a signal came.
     pub(crate) fn stopped_in_call(&mut self, tid: Tid) -> Outcome<()> {
         let registers = ptrace::registers(tid)?;
-        let gadget = self.space_of(tid).gadget();
+        let gadget = self.space_of(tid).glue.call();
         let State::InCall(call) = &self.task(tid).state else {
             panic!("thread {tid} is in no call");
         };
@@ -356,7 +389,7 @@ impl Supervisor {
         registers: Registers,
         info: siginfo_t,
     ) -> Outcome<()> {
-        let gadget = self.space_of(tid).gadget();
+        let gadget = self.space_of(tid).glue.call();
         let restarts = (-516..=-512).contains(&(registers.rax as i64));
         if registers.rip == gadget {
             // Not begun yet: it begins again after the handler.
@@ -425,7 +458,7 @@ impl Supervisor {
     /// A thread was interrupted in a call although nothing happened to the application.
     pub(crate) fn disturbed_in_call(&mut self, tid: Tid) -> Outcome<()> {
         let registers = ptrace::registers(tid)?;
-        let gadget = self.space_of(tid).gadget();
+        let gadget = self.space_of(tid).glue.call();
         if registers.rip == gadget + 2 && registers.rax as i64 == GAVE_UP {
             let again =
                 Registers { rip: gadget, rax: registers.orig_rax, orig_rax: u64::MAX, ..registers };
@@ -442,7 +475,7 @@ impl Supervisor {
         registers: Registers,
         next: Address,
     ) -> Outcome<()> {
-        let gadget = self.space_of(tid).gadget();
+        let gadget = self.space_of(tid).glue.call();
         let number = registers.orig_rax as u32;
         let at_call = Registers { rip: next, rax: registers.orig_rax, ..registers };
         let resumed = if registers.rax as i64 == GAVE_UP {
@@ -479,7 +512,7 @@ impl Supervisor {
         space.write_slot(TRACE_NEXT, next);
         let borrowed = code.placed(id).unit.borrowed.as_ref().expect("a traced unit");
         let mut registers = *registers;
-        set_register(&mut registers, borrowed.registers[0].0, next);
+        set_register(&mut registers, borrowed.register, next);
         ptrace::set_registers(tid, &registers)?;
         ptrace::resume(tid, 0)?;
         Ok(true)

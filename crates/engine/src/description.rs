@@ -2,7 +2,7 @@
 //! addresses are offsets from the image's bias.
 
 use why_translate::context::Slot;
-use why_translate::{Exit, ExitKind, InsnSpan, Patch, SpanDetail, Unit};
+use why_translate::{Exit, ExitKind, InsnSpan, Literal, Patch, SpanDetail, Unit};
 
 pub fn write(unit: &Unit, bias: u64, to: &mut Vec<u8>) {
     let mut w = Writer { to, bias };
@@ -51,11 +51,17 @@ pub fn write(unit: &Unit, bias: u64, to: &mut Vec<u8>) {
             ExitKind::Breakpoint { next } => (3, next),
             ExitKind::Unsupported { pc } => (4, pc),
             ExitKind::Stale => (5, unit.pc),
+            ExitKind::Asks { next } => (6, next),
         };
         w.number(tag);
         w.address(address);
     }
-    w.offsets(&unit.literals);
+    w.number(u64::from(unit.end));
+    w.number(unit.literals.len() as u64);
+    for literal in &unit.literals {
+        w.number(u64::from(literal.user.0));
+        w.address(literal.value);
+    }
     w.offsets(&unit.displacements);
 }
 
@@ -101,11 +107,16 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
             3 => ExitKind::Breakpoint { next: address },
             4 => ExitKind::Unsupported { pc: address },
             5 => ExitKind::Stale,
+            6 => ExitKind::Asks { next: address },
             _ => return None,
         };
         exits.push(Exit { stub, site, kind, executed });
     }
-    let literals = r.offsets()?;
+    let end = r.number()? as u32;
+    let mut literals = Vec::new();
+    for _ in 0..r.number()? {
+        literals.push(Literal { user: Patch(r.number()? as u32), value: r.address()? });
+    }
     let displacements = r.offsets()?;
     Some(Unit {
         pc,
@@ -117,6 +128,7 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
         committed_from: None,
         borrowed: None,
         slots: Vec::new(),
+        end,
         literals,
         displacements,
     })
@@ -247,10 +259,13 @@ mod tests {
             |u: &Unit| u.spans.iter().map(|s| (s.pc - u.pc, s.length, s.code)).collect::<Vec<_>>();
         assert_eq!(shape(&moved), shape(&unit));
         assert_eq!(moved.counted, unit.counted);
-        assert_eq!(moved.literals, unit.literals);
         assert_eq!(moved.displacements, unit.displacements);
         assert_eq!(moved.exits.len(), unit.exits.len());
         let delta = 0x7f00_0000_0000u64 - 0x5555_0000_0000;
+        let literals =
+            |u: &Unit| u.literals.iter().map(|l| (l.user, l.value - u.pc)).collect::<Vec<_>>();
+        assert_eq!(literals(&moved), literals(&unit));
+        assert!(!unit.literals.is_empty());
         let expected = unit.exits[0].kind.target().map(|target| target + delta);
         assert_eq!(moved.exits[0].kind.target(), expected);
         assert!(read(&description[..9], 0).is_none());

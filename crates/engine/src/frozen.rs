@@ -1,57 +1,52 @@
-//! Archived translations in the code cache: thawed when their image is mapped, and
-//! all translations of an image frozen into an archive when the cache is given up.
+//! Archived translations in the code cache: mapped when their image is, and all
+//! translations of an image frozen into an archive when the cache is given up.
+//!
+//! An archive's code is mapped from its file, always at the same distance from the
+//! image, so that nothing in it depends on where the image lies but the literals.
 
 use crate::archive::{Archive, Contents, Section};
 use crate::arena::Item;
-use crate::code::{Code, Placed, UnitId};
+use crate::code::{Code, JUMP_REACH, Placed, UnitId};
 use crate::description;
 use crate::image::Image;
-use crate::memory::{Address, page_of};
-use rustc_hash::FxHashMap;
+use crate::memory::{Address, PAGE, page_of};
+use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::ops::Range;
 use std::rc::Rc;
-use why_translate::{ExitKind, chain};
+use why_translate::ExitKind;
 
-/// An archive's code in an arena.
+/// An archive's code in the target.
+#[derive(Clone)]
 pub struct Frozen {
     pub image: Image,
     archive: Rc<Archive>,
     at: Address,
-    arena: usize,
-    length: u32,
     /// Units whose description has been needed.
     materialised: FxHashMap<u32, UnitId>,
-    /// The number of the archive's first link.
-    first_link: u32,
     /// The image has been unmapped or changed.
     pub dead: bool,
+    /// Nothing leads there any more.
+    abandoned: bool,
 }
 
-/// Archives with less news than this, in units and in hundredths, are left alone.
-const NEWS: usize = 8;
+/// So much news, in units and in thousandths, is surely worth a new archive.
+const NEWS: (usize, usize) = (1, 4);
 
-/// How much farther from its image an archive's code may lie than when it was written:
-/// less than what [`crate::arena::REACH`] leaves below 2 GiB.
-const NUDGE: u32 = 256 << 20;
-
-/// Every item in the code begins at a multiple of this, as in an arena.
+/// Every unit begins at a multiple of this, as in an arena.
 const ALIGNMENT: usize = 16;
 
 impl Frozen {
-    fn unit_at(&self, pc: Address) -> Option<Address> {
-        let offset = self.image.offset(pc)?;
-        let by_address = self.archive.records::<2>(Section::ByAddress);
-        let index = by_address.up_to(offset).checked_sub(1)?;
-        let [found, unit] = by_address.get(index);
-        let [code, ..] = self.archive.records::<3>(Section::Units).get(unit as usize);
-        (found == offset).then(|| self.at + u64::from(code))
+    pub fn range(&self) -> Range<Address> {
+        self.at..self.at + self.archive.mapped_length()
     }
 
-    /// The last record of a section that begins at or before an offset in the code.
-    fn before<const N: usize>(&self, section: Section, offset: u32) -> Option<(u32, [u32; N])> {
-        let records = self.archive.records::<N>(section);
-        let index = records.up_to(offset).checked_sub(1)?;
-        Some((index as u32, records.get(index)))
+    fn unit_at(&self, pc: Address) -> Option<Address> {
+        let offset = self.image.offset(pc)?;
+        let units = self.archive.records::<3>(Section::Units);
+        let [address, code, _] = units.get(units.up_to(0, offset).checked_sub(1)?);
+        (address == offset).then(|| self.at + u64::from(code))
     }
 }
 
@@ -62,113 +57,101 @@ impl Code {
         frozen.unit_at(pc)
     }
 
-    /// Places an archive's code for an image; false if it does not fit there.
-    pub fn thaw(&mut self, image: &Image, archive: Rc<Archive>) -> bool {
-        let length = archive.section(Section::Code).len();
-        let Some(arena) = self.arena_for(image.range.start) else {
-            return false;
-        };
-        let Some(relocation) = Relocation::new(&archive, image.bias, self.arenas[arena].next())
-        else {
-            return false;
-        };
-        if !self.arenas[arena].has_room_for(length) {
-            return false;
+    /// Where an archive's code goes; none if the place is taken as far as is known. Code
+    /// that is dead leaves its place to the same code, because something may lead there
+    /// still, or, when nothing does, to any other.
+    pub fn place_of(&self, image: &Image, archive: &Rc<Archive>) -> Option<Placement> {
+        let at = archive.at.wrapping_add(image.bias.wrapping_sub(archive.bias));
+        let range = at..at.checked_add(archive.mapped_length())?;
+        // Addresses below 2 GiB are encoded in shorter instructions: such images do
+        // not move.
+        if image.bias != archive.bias && archive.bias < 1 << 31 {
+            return None;
         }
-        let number = self.frozen.len() as u32;
-        let at = self.arenas[arena].place_with(Item::Frozen(number), length, |place| {
-            place.copy_from_slice(archive.section(Section::Code));
-            relocation.apply(&archive, place);
-        });
-        let first_link = self.link_count();
-        self.reserve_links(archive.records::<2>(Section::Links).len());
-        for [offset, address] in archive.records::<2>(Section::Links).iter() {
-            let pc = image.bias.wrapping_add(u64::from(address));
-            self.add_link(pc, at + u64::from(offset), arena);
+        let arena = &self.arenas[self.arena_for(image.range.start)?];
+        let in_reach = arena.base.abs_diff(range.start).max(arena.base.abs_diff(range.end));
+        if in_reach >= JUMP_REACH {
+            return None;
         }
-        self.statistics.bytes += length as u64;
-        self.statistics.thawed += archive.records::<3>(Section::Units).len() as u64;
-        self.frozen.push(Frozen {
-            image: image.clone(),
-            length: length as u32,
-            archive,
-            at,
-            arena,
-            materialised: FxHashMap::default(),
-            first_link,
-            dead: false,
-        });
-        true
+        let mut before = self.frozen.iter().filter(|f| overlap(&f.range(), &range));
+        let replaces = match (before.next(), before.next()) {
+            (None, _) => false,
+            (Some(only), None) if only.dead && only.range() == range => {
+                only.abandoned || Rc::ptr_eq(&only.archive, archive)
+            }
+            _ => return None,
+        };
+        Some(Placement { at, replaces })
     }
 
-    /// What lies at an offset in an archive's code.
-    pub(crate) fn find_frozen(&mut self, number: u32, offset: u32) -> (Item, u32) {
-        let frozen = &self.frozen[number as usize];
-        let unit = frozen.before::<3>(Section::Units, offset);
-        let link = frozen.before::<2>(Section::Links, offset);
-        match (unit, link) {
-            (unit, Some((index, [start, _]))) if unit.is_none_or(|(_, [u, ..])| u < start) => {
-                (Item::Link(frozen.first_link + index), offset - start)
-            }
-            (Some((index, [start, ..])), _) => {
-                (Item::Unit(self.materialise(number, index).0), offset - start)
-            }
-            _ => (Item::Glue, offset),
+    /// An archive's code has been mapped for an image.
+    pub fn thaw(&mut self, image: &Image, archive: Rc<Archive>, at: Address) {
+        let links = archive.records::<2>(Section::Links);
+        self.reserve_links(links.len(), image.range.start);
+        for [address, code] in links.iter() {
+            self.make_indirect(image.address(address), at + u64::from(code));
         }
+        self.statistics.bytes += archive.section(Section::Code).len() as u64;
+        self.statistics.thawed += archive.records::<3>(Section::Units).len() as u64;
+        let image = image.clone();
+        let materialised = FxHashMap::default();
+        let frozen = Frozen { image, archive, at, materialised, dead: false, abandoned: false };
+        self.forget_patches(&frozen.range());
+        self.frozen.retain(|f| f.range() != frozen.range());
+        self.frozen.push(frozen);
+    }
+
+    /// Code at this address was mapped from an archive.
+    pub(crate) fn find_frozen(&mut self, address: Address) -> Option<(Item, u32)> {
+        let number = self.frozen.iter().position(|f| f.range().contains(&address))?;
+        let frozen = &self.frozen[number];
+        let offset = (address - frozen.at) as u32;
+        let units = frozen.archive.records::<3>(Section::Units);
+        let index = units.up_to(1, offset).checked_sub(1)?;
+        let [_, start, _] = units.get(index);
+        Some((Item::Unit(self.materialise(number, index as u32).0), offset - start))
+    }
+
+    /// An archived unit's code as it was in the archive.
+    pub(crate) fn read_frozen(&self, at: Address, buffer: &mut [u8]) {
+        let frozen = self.frozen.iter().find(|f| f.range().contains(&at)).expect("a known unit");
+        let start = (at - frozen.at) as usize;
+        buffer.copy_from_slice(&frozen.archive.section(Section::Code)[start..start + buffer.len()]);
     }
 
     /// Reads the description of an archived unit.
-    fn materialise(&mut self, number: u32, index: u32) -> UnitId {
-        let frozen = &self.frozen[number as usize];
+    fn materialise(&mut self, number: usize, index: u32) -> UnitId {
+        let frozen = &self.frozen[number];
         if let Some(&id) = frozen.materialised.get(&index) {
             return id;
         }
         let units = frozen.archive.records::<3>(Section::Units);
-        let [start, _, description] = units.get(index as usize);
-        let end = match index as usize + 1 {
-            next if next < units.len() => units.get(next)[0],
-            _ => frozen
-                .archive
-                .records::<2>(Section::Links)
-                .iter()
-                .next()
-                .map_or(frozen.length, |l| l[0]),
-        };
-        let bytes = &frozen.archive.descriptions()[description as usize..];
+        let [_, start, description] = units.get(index as usize);
+        let bytes = &frozen.archive.section(Section::Descriptions)[description as usize..];
         let unit = description::read(bytes, frozen.image.bias).expect("the archive was checked");
-        let placed = Placed::archived(
-            unit,
-            frozen.at + u64::from(start),
-            frozen.arena,
-            end - start,
-            frozen.dead,
-        );
+        let placed = Placed::archived(unit, frozen.at + u64::from(start), frozen.dead);
         let id = self.add_placed(placed);
-        self.frozen[number as usize].materialised.insert(index, id);
+        self.frozen[number].materialised.insert(index, id);
         id
     }
 
     /// Gives up the archived code of images that touch a range.
-    pub(crate) fn invalidate_frozen(&mut self, range: &std::ops::Range<Address>) {
+    pub(crate) fn invalidate_frozen(&mut self, range: &Range<Address>) {
         for number in 0..self.frozen.len() {
-            let frozen = &self.frozen[number];
-            let touched =
-                frozen.image.range.start < range.end && range.start < frozen.image.range.end;
-            if frozen.dead || !touched {
+            let frozen = &mut self.frozen[number];
+            if frozen.dead || !overlap(&frozen.image.range, range) {
                 continue;
             }
-            self.frozen[number].dead = true;
+            frozen.dead = true;
             let frozen = &self.frozen[number];
-            for [offset, ..] in frozen.archive.records::<3>(Section::Units).iter() {
-                self.arenas[frozen.arena].write(frozen.at + u64::from(offset), &[0xcc]);
+            // Whoever still jumps to a unit traps.
+            let mut code = frozen.archive.section(Section::Code).to_vec();
+            for [_, start, _] in frozen.archive.records::<3>(Section::Units).iter() {
+                code[start as usize] = 0xcc;
             }
-            let addresses: Vec<Address> = frozen
-                .archive
-                .records::<2>(Section::Links)
-                .iter()
-                .map(|[_, address]| frozen.image.bias.wrapping_add(u64::from(address)))
-                .collect();
+            let addresses = self.indirect_targets(&frozen.image.range);
             let ids: Vec<UnitId> = frozen.materialised.values().copied().collect();
+            self.patch_frozen(frozen.at, code);
             for id in ids {
                 self.mark_dead(id);
             }
@@ -178,19 +161,35 @@ impl Code {
         }
     }
 
+    /// Nothing leads to archived code any more.
+    pub(crate) fn abandon_frozen(&mut self) {
+        for frozen in &mut self.frozen {
+            frozen.dead = true;
+            frozen.abandoned = true;
+            frozen.materialised.clear();
+        }
+    }
+
     /// All translations of an image, as an archive; none if it would hold no news.
     pub fn freeze(&mut self, image: &Image) -> Option<Contents> {
         let number = self.frozen.iter().position(|f| !f.dead && f.image.range == image.range);
         let archived =
             number.map_or(0, |n| self.frozen[n].archive.records::<3>(Section::Units).len());
         let fresh = self.units_within(&image.range);
-        if fresh.len() < NEWS + archived / 100 {
+        // The chance grows with the news, so that a unit which is missing in every run gets
+        // there in the end, and one which is missing now and then costs little.
+        let worth = NEWS.0 + archived * NEWS.1 / 1000;
+        if fresh.len() <= RandomState::new().hash_one(0) as usize % worth {
+            return None;
+        }
+        if number.is_none() && self.displaced.contains(&image.range.start) {
+            // There is an archive that may be of more use elsewhere.
             return None;
         }
         let mut checksums: BTreeMap<u32, u32> = BTreeMap::new();
         let mut ids = fresh;
         if let Some(number) = number {
-            ids.extend((0..archived as u32).map(|index| self.materialise(number as u32, index)));
+            ids.extend((0..archived as u32).map(|index| self.materialise(number, index)));
             let pages = self.frozen[number].archive.records::<2>(Section::Pages);
             checksums.extend(pages.iter().map(|[page, checksum]| (page, checksum)));
         }
@@ -206,49 +205,50 @@ impl Code {
         });
         ids.sort_by_key(|&id| self.placed(id).unit.pc);
         ids.dedup_by_key(|&mut id| self.placed(id).unit.pc);
-        Some(Freezer::new(self, image, ids).run(&checksums))
-    }
-}
-
-/// How an archive's code must change to be right at another place.
-struct Relocation {
-    image: u64,
-    displacement: i32,
-}
-
-impl Relocation {
-    /// None if the code cannot lie there.
-    fn new(archive: &Archive, bias: Address, at: Address) -> Option<Relocation> {
-        let image = bias.wrapping_sub(archive.bias);
-        let code = at.wrapping_sub(archive.at);
-        // Addresses below 2 GiB are encoded in shorter instructions: such images do
-        // not move.
-        if image != 0 && archive.bias < 1 << 31 {
+        if ids.is_empty() {
             return None;
         }
-        let shift = image.wrapping_sub(code) as i64;
-        // All displacements change by the same amount and were within reach of the
-        // arena; so they are now, if the arena lies as it did, give or take its size.
-        let displacement = i32::try_from(shift).ok().filter(|s| s.unsigned_abs() < NUDGE)?;
-        Some(Relocation { image, displacement })
+        Freezer::new(self, image, ids).run(&checksums)
     }
+}
 
-    fn apply(&self, archive: &Archive, code: &mut [u8]) {
-        if self.displacement != 0 {
-            for [offset] in archive.records::<1>(Section::Displacements).iter() {
-                let place = &mut code[offset as usize..offset as usize + 4];
-                let old = i32::from_le_bytes((&*place).try_into().unwrap());
-                place.copy_from_slice(&old.wrapping_add(self.displacement).to_le_bytes());
-            }
-        }
-        if self.image != 0 {
-            for [offset] in archive.records::<1>(Section::Literals).iter() {
-                let place = &mut code[offset as usize..offset as usize + 8];
-                let old = u64::from_le_bytes((&*place).try_into().unwrap());
-                place.copy_from_slice(&old.wrapping_add(self.image).to_le_bytes());
-            }
-        }
-    }
+/// Where an archive's code is to be mapped.
+pub struct Placement {
+    pub at: Address,
+    /// Over code that is of no use any more.
+    pub replaces: bool,
+}
+
+fn overlap(one: &Range<Address>, other: &Range<Address>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+/// A place for an image's code that is likely to be free whatever else is loaded, and
+/// the same in every run: images of the same program must not want the same one.
+fn choose_place(image: &Image, length: u64, taken: &[Range<Address>]) -> Address {
+    const NEAREST: u64 = 128 << 20;
+    const SPREAD: u64 = 768 << 20;
+    // Below 2 GiB, what is below may not be there, and a heap grows above.
+    let low = image.range.start < 1 << 31;
+    let mut hasher = FxHasher::default();
+    image.identity.hash(&mut hasher);
+    image.start.hash(&mut hasher);
+    let place = |hash: u64| {
+        let distance = NEAREST + hash % SPREAD;
+        let at = if low {
+            image.range.end + 3 * NEAREST + distance
+        } else {
+            image.range.start - distance - length
+        };
+        page_of(at)
+    };
+    let mut places = (0..16).map(|_| {
+        0u8.hash(&mut hasher);
+        place(hasher.finish())
+    });
+    let first = places.next().expect("sixteen");
+    let free = |at: &Address| taken.iter().all(|range| !overlap(range, &(*at..at + length)));
+    std::iter::once(first).chain(places).find(free).unwrap_or(first)
 }
 
 /// Lays the units of an image out anew, one behind the other.
@@ -256,89 +256,96 @@ struct Freezer<'a> {
     code: &'a Code,
     image: &'a Image,
     ids: Vec<UnitId>,
-    /// Where the code is taken to lie.
+    /// Where the code will lie.
     at: Address,
     bytes: Vec<u8>,
+    /// Where units begin in the code.
     entries: FxHashMap<Address, u32>,
-    displacements: Vec<u8>,
-    literals: Vec<u8>,
+    literals: Pool,
+}
+
+/// Literals, each once, and the displacements that are to lead to them.
+#[derive(Default)]
+struct Pool {
+    values: Vec<u8>,
+    places: FxHashMap<u64, u32>,
+    users: Vec<(u32, u32)>,
+}
+
+impl Pool {
+    fn add(&mut self, user: u32, value: u64) {
+        let next = self.values.len() as u32;
+        let place = *self.places.entry(value).or_insert(next);
+        if place == next {
+            self.values.extend(value.to_le_bytes());
+        }
+        self.users.push((user, place));
+    }
 }
 
 impl<'a> Freezer<'a> {
     fn new(code: &'a Code, image: &'a Image, ids: Vec<UnitId>) -> Self {
-        Freezer {
-            code,
-            image,
-            at: page_of(code.placed(ids[0]).at),
-            ids,
-            bytes: Vec::new(),
-            entries: FxHashMap::default(),
-            displacements: Vec::new(),
-            literals: Vec::new(),
-        }
+        let (bytes, entries, literals) = Default::default();
+        let taken: Vec<_> = code
+            .frozen
+            .iter()
+            .filter(|f| f.image.range != image.range)
+            .map(Frozen::range)
+            .chain(code.arenas.iter().map(|arena| arena.range()))
+            .chain(code.images.iter().map(|image| image.range.clone()))
+            .collect();
+        // Literals are a small part of the code.
+        let length = ids.iter().map(|&id| u64::from(code.placed(id).unit.end)).sum::<u64>() * 2;
+        let at = choose_place(image, page_of(length) + PAGE, &taken);
+        Freezer { code, image, ids, at, bytes, entries, literals }
     }
 
-    fn run(mut self, checksums: &BTreeMap<u32, u32>) -> Contents {
+    /// None if the code would be too far from what it addresses.
+    fn run(mut self, checksums: &BTreeMap<u32, u32>) -> Option<Contents> {
         let (mut units, mut descriptions) = (Vec::new(), Vec::new());
         for id in self.ids.clone() {
-            let start = self.copy(id);
+            let start = self.copy(id)?;
             let unit = &self.code.placed(id).unit;
             self.entries.insert(unit.pc, start);
-            let address = self.image.offset(unit.pc).expect("units lie within the image");
-            push(&mut units, &[start, address, descriptions.len() as u32]);
+            push(&mut units, &[self.image.offset(unit.pc)?, start, descriptions.len() as u32]);
             description::write(unit, self.image.bias, &mut descriptions);
         }
         for id in self.ids.clone() {
             self.link(id);
         }
-        let mut by_address = Vec::new();
-        for (index, &id) in self.ids.iter().enumerate() {
-            let address = self.image.offset(self.code.placed(id).unit.pc).expect("as above");
-            push(&mut by_address, &[address, index as u32]);
+        let literals_at = self.bytes.len().next_multiple_of(PAGE as usize) as u32;
+        for (user, place) in std::mem::take(&mut self.literals.users) {
+            self.patch(user, literals_at + place);
         }
-        let links = self.links();
         let mut pages = Vec::new();
         for (&page, &checksum) in checksums {
             push(&mut pages, &[page, checksum]);
         }
-        Contents {
+        let links = self.links();
+        Some(Contents {
             bias: self.image.bias,
             at: self.at,
-            sections: [
-                pages,
-                self.bytes,
-                self.displacements,
-                self.literals,
-                units,
-                by_address,
-                links,
-                descriptions,
-            ],
-        }
+            sections: [pages, units, links, self.bytes, self.literals.values, descriptions],
+        })
     }
 
-    fn align(&mut self) {
+    /// Copies a unit's code to its new place.
+    fn copy(&mut self, id: UnitId) -> Option<u32> {
         self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0xcc);
-    }
-
-    /// Copies a unit's code as it is in the cache now.
-    fn copy(&mut self, id: UnitId) -> u32 {
-        self.align();
-        let placed = self.code.placed(id);
+        let Placed { unit, at, .. } = self.code.placed(id);
         let start = self.bytes.len();
         self.bytes.extend(self.code.bytes_of(id));
-        let moved = placed.at.wrapping_sub(self.at + start as u64) as i64;
-        for &offset in &placed.unit.displacements {
-            let at = start + offset as usize;
-            let old = i64::from(i32::from_le_bytes(self.bytes[at..at + 4].try_into().unwrap()));
-            let new = i32::try_from(old + moved).expect("an arena is within reach of itself");
-            self.bytes[at..at + 4].copy_from_slice(&new.to_le_bytes());
-            push(&mut self.displacements, &[at as u32]);
+        let moved = at.wrapping_sub(self.at + start as u64) as i64;
+        for &offset in &unit.displacements {
+            let place = start + offset as usize..start + offset as usize + 4;
+            let old = i32::from_le_bytes(self.bytes[place.clone()].try_into().unwrap());
+            let new = i32::try_from(i64::from(old) + moved).ok()?;
+            self.bytes[place].copy_from_slice(&new.to_le_bytes());
         }
-        for &offset in &placed.unit.literals {
-            push(&mut self.literals, &[start as u32 + offset]);
+        for literal in &unit.literals {
+            self.literals.add(start as u32 + literal.user.0, literal.value);
         }
-        start as u32
+        Some(start as u32)
     }
 
     /// Links a unit's exits within the image, and undoes all other links.
@@ -346,11 +353,11 @@ impl<'a> Freezer<'a> {
         let unit = &self.code.placed(id).unit;
         let start = self.entries[&unit.pc];
         for exit in &unit.exits {
-            let stub = start + exit.stub;
-            let target = match exit.kind {
-                ExitKind::Direct(target) => self.entries.get(&target).copied(),
-                _ => None,
+            let ExitKind::Direct(target) = exit.kind else {
+                continue;
             };
+            let stub = start + exit.stub;
+            let target = self.entries.get(&target).copied();
             self.bytes[stub as usize] = if target.is_some() { 0x90 } else { 0xcc };
             let target = target.unwrap_or(stub);
             self.patch(stub + 2, target);
@@ -365,19 +372,13 @@ impl<'a> Freezer<'a> {
         self.bytes[place as usize..place as usize + 4].copy_from_slice(&displacement.to_le_bytes());
     }
 
-    /// The entries of indirect targets.
-    fn links(&mut self) -> Vec<u8> {
+    /// The units that indirect branches lead to.
+    fn links(&self) -> Vec<u8> {
         let mut links = Vec::new();
         for pc in self.code.indirect_targets(&self.image.range) {
-            let Some(&entry) = self.entries.get(&pc) else {
-                continue;
-            };
-            self.align();
-            let start = self.bytes.len() as u32;
-            let link = chain::link(self.at + u64::from(start), 0);
-            self.bytes.extend(&link.code);
-            self.patch(start + link.to_unit.0, entry);
-            push(&mut links, &[start, self.image.offset(pc).expect("within the image")]);
+            if let (Some(&entry), Some(address)) = (self.entries.get(&pc), self.image.offset(pc)) {
+                push(&mut links, &[address, entry]);
+            }
         }
         links
     }

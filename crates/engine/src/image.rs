@@ -1,7 +1,9 @@
 //! Executable files in memory: which state of which file, and where.
 
 use crate::memory::Address;
+use rustc_hash::FxHasher;
 use std::fs::Metadata;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 
@@ -24,6 +26,19 @@ impl Identity {
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         })
+    }
+
+    /// Code that comes from the kernel and not from a file: what it is, is its bytes.
+    pub fn of_kernel_code(bytes: &[u8]) -> Identity {
+        let mut hasher = FxHasher::default();
+        bytes.hash(&mut hasher);
+        Identity {
+            device: 0,
+            inode: hasher.finish(),
+            size: bytes.len() as u64,
+            modified: (0, 0),
+            changed: (0, 0),
+        }
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -51,6 +66,11 @@ impl Image {
     pub fn new(identity: Identity, range: Range<Address>, offset: u64) -> Image {
         let bias = range.start.wrapping_sub(offset);
         Image { identity, range, bias, start: offset }
+    }
+
+    /// The address of an offset in the file.
+    pub fn address(&self, offset: u32) -> Address {
+        self.bias.wrapping_add(u64::from(offset))
     }
 
     /// The offset of an address in the file, where that is a number of 32 bits.

@@ -1,7 +1,9 @@
 //! Keeping translations of files from run to run.
 
-use crate::archive::{self, Archive, Key, Map, Section};
+use crate::archive::{self, Archive, Key, Section, checksum};
 use crate::code::Code;
+use crate::error::Halt;
+use crate::frozen::Placement;
 use crate::image::{Identity, Image};
 use crate::memory::{Address, PAGE};
 use crate::supervisor::{Outcome, Supervisor};
@@ -9,6 +11,7 @@ use crate::task::Tid;
 use std::cell::RefCell;
 use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
 use why_translate::Tool;
@@ -22,37 +25,95 @@ impl Supervisor {
         range: Range<Address>,
         offset: u64,
     ) -> Outcome<()> {
+        let Ok(file) = File::open(path) else {
+            return Ok(());
+        };
+        let Some(identity) = file.metadata().ok().as_ref().and_then(Identity::of) else {
+            return Ok(());
+        };
+        let image = Image::new(identity, range, offset);
+        self.image_mapped(tid, image, |bytes, offset| read_up_to(&file, bytes, offset).is_ok())
+    }
+
+    /// The kernel's own code is there for the application to call.
+    pub(crate) fn kernel_code_mapped(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        self.space_of(tid).memory.read_exact(range.start, &mut bytes).map_err(|_| Halt::Gone)?;
+        let image = Image::new(Identity::of_kernel_code(&bytes), range, 0);
+        self.image_mapped(tid, image, |wanted, offset| {
+            let own = bytes.get(offset as usize..offset as usize + wanted.len());
+            own.map(|own| wanted.copy_from_slice(own)).is_some()
+        })
+    }
+
+    /// An image has been mapped of which `read` gives bytes from an offset on.
+    fn image_mapped(
+        &mut self,
+        tid: Tid,
+        image: Image,
+        read: impl FnMut(&mut [u8], u64) -> bool,
+    ) -> Outcome<()> {
         // Trace records are numbered anew in each run.
         if self.options.tool == Tool::Trace {
             return Ok(());
         }
-        let Ok(file) = File::open(path) else {
-            return Ok(());
-        };
-        let identity = file.metadata().ok().as_ref().and_then(Identity::of);
-        let Some(identity) = identity else {
-            return Ok(());
-        };
-        self.space_of(tid).regions.add_file(range.clone());
-        let key = Key { identity: identity.clone(), offset, tool: self.options.tool };
+        self.space_of(tid).regions.add_file(image.range.clone());
+        let key = self.key(&image);
         if !self.archives.contains_key(&key)
-            && let Some(archive) = open_archive(&key, &file)
+            && let Some(archive) = open_archive(&key, read)
         {
             self.archives.insert(key, Rc::new(archive));
         }
-        self.thaw(tid, Image::new(identity, range, offset))
+        self.thaw(tid, image)
+    }
+
+    fn key(&self, image: &Image) -> Key {
+        Key { identity: image.identity.clone(), offset: image.start, tool: self.options.tool }
     }
 
     /// Takes what earlier runs translated of an image into the cache.
     pub(crate) fn thaw(&mut self, tid: Tid, image: Image) -> Outcome<()> {
-        self.space_of(tid).code.borrow_mut().images.push(image.clone());
-        let key =
-            Key { identity: image.identity.clone(), offset: image.start, tool: self.options.tool };
-        if let Some(archive) = self.archives.get(&key).cloned() {
+        let archive = self.archives.get(&self.key(&image)).cloned();
+        if let Some(archive) = &archive {
+            // Both may start the cache afresh, with the images known so far.
             self.make_room(tid, image.range.start)?;
-            self.space_of(tid).code.borrow_mut().thaw(&image, archive);
+            self.make_room_for_links(tid, archive.records::<2>(Section::Links).len())?;
         }
+        let code = self.space_of(tid).code.clone();
+        code.borrow_mut().images.push(image.clone());
+        let Some(archive) = archive else {
+            return Ok(());
+        };
+        let placement = code.borrow().place_of(&image, &archive);
+        let mapped = match &placement {
+            Some(placement) => self.map_archive(tid, &archive, placement)?,
+            None => false,
+        };
+        let Some(Placement { at, .. }) = placement.filter(|_| mapped) else {
+            code.borrow_mut().displaced.push(image.range.start);
+            return Ok(());
+        };
+        if let Some((offset, literals)) = archive.literals(image.bias) {
+            let written = self.space_of(tid).memory.write(at + offset, &literals);
+            written.map_err(|_| Halt::Gone)?;
+        }
+        code.borrow_mut().thaw(&image, archive, at);
         Ok(())
+    }
+
+    /// Writes what has changed in archived code to all processes that share it.
+    pub(crate) fn patch_code(&mut self, tid: Tid) {
+        let code = self.space_of(tid).code.clone();
+        let patches = code.borrow_mut().take_patches();
+        if patches.is_empty() {
+            return;
+        }
+        for space in self.spaces.values().filter(|space| Rc::ptr_eq(&space.code, &code)) {
+            for (at, bytes) in &patches {
+                // Fails only when the process is gone.
+                let _ = space.memory.write(*at, bytes);
+            }
+        }
     }
 
     /// A process ended that may have been the last one to use a code cache.
@@ -68,8 +129,7 @@ impl Supervisor {
             let Some(contents) = code.freeze(&image) else {
                 continue;
             };
-            let key =
-                Key { identity: image.identity, offset: image.start, tool: self.options.tool };
+            let key = self.key(&image);
             self.archives.remove(&key);
             // Without an archive the next run is slower, and that is all.
             let _ = archive::write(&directory, &key, &contents);
@@ -77,20 +137,41 @@ impl Supervisor {
     }
 }
 
-/// The archive of a file, if there is one and the code it was made from is the same.
-fn open_archive(key: &Key, file: &File) -> Option<Archive> {
+/// Pages compared at once.
+const AT_ONCE: usize = 8;
+
+/// The archive of an image, if there is one and the code it was made from is the same.
+fn open_archive(key: &Key, mut read: impl FnMut(&mut [u8], u64) -> bool) -> Option<Archive> {
     let archive = Archive::open(&archive::directory()?, key)?;
-    let map = Map::of(file)?;
-    let pages = archive.records::<2>(Section::Pages);
-    let same = pages.iter().all(|[offset, checksum]| {
-        let mut page = [0; PAGE as usize];
-        let start = offset as usize;
-        let Some(bytes) = map.bytes().get(start..map.bytes().len().min(start + page.len())) else {
-            return false;
-        };
+    if archive.is_sealed() {
+        return Some(archive);
+    }
+    let pages: Vec<[u32; 2]> = archive.records::<2>(Section::Pages).iter().collect();
+    let mut buffer = vec![0; AT_ONCE * PAGE as usize];
+    // One read for a run of pages is cheaper than one for each.
+    let runs = pages.chunk_by(|[one, _], [next, _]| one + PAGE as u32 == *next);
+    let same = runs.flat_map(|run| run.chunks(AT_ONCE)).all(|run| {
+        let bytes = &mut buffer[..run.len() * PAGE as usize];
         // Memory behind the file's end is zero.
-        page[..bytes.len()].copy_from_slice(bytes);
-        crc32fast::hash(&page) == checksum
+        bytes.fill(0);
+        let sums = run.iter().map(|[_, sum]| *sum);
+        read(bytes, run[0][0].into()) && bytes.chunks(PAGE as usize).map(checksum).eq(sums)
     });
-    same.then_some(archive)
+    let good = same && archive.is_sound();
+    if good {
+        archive.seal(key);
+    }
+    good.then_some(archive)
+}
+
+/// Reads what the file has of these bytes.
+fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+    let mut got = 0;
+    while got < buffer.len() {
+        match file.read_at(&mut buffer[got..], offset + got as u64)? {
+            0 => break,
+            n => got += n,
+        }
+    }
+    Ok(())
 }

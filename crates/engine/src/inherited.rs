@@ -4,13 +4,14 @@
 //! are closed; so this has to look even earlier.
 
 use crate::error::{EngineError, Result};
+use crate::signals;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
 use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+static IGNORED: AtomicU64 = AtomicU64::new(0);
 static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 
 #[used]
@@ -19,13 +20,17 @@ static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 static BEFORE_MAIN: extern "C" fn() = look;
 
 extern "C" fn look() {
-    // SAFETY: plain system calls; an all-zero sigaction is a valid place for an answer.
-    let ignored = unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut action);
-        action.sa_sigaction == libc::SIG_IGN
-    };
-    SIGPIPE_IGNORED.store(ignored, Ordering::Relaxed);
+    for signal in 1..=64 {
+        // SAFETY: plain system call; an all-zero sigaction is a valid place for an answer.
+        let ignored = unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &mut action);
+            action.sa_sigaction == libc::SIG_IGN
+        };
+        if ignored {
+            IGNORED.fetch_or(signals::bit(signal), Ordering::Relaxed);
+        }
+    }
     for (stream, closed) in (0..).zip(&CLOSED) {
         // SAFETY: plain system call.
         closed.store(unsafe { libc::fcntl(stream, libc::F_GETFD) } == -1, Ordering::Relaxed);
@@ -40,9 +45,14 @@ pub fn block_signals() -> Result<SigSet> {
     Ok(before)
 }
 
+/// Signals that `why` was told to ignore, as by `nohup`.
+pub fn ignored() -> u64 {
+    IGNORED.load(Ordering::Relaxed)
+}
+
 /// In the process that is about to become the program.
 pub fn restore(mask: &SigSet) {
-    if !SIGPIPE_IGNORED.load(Ordering::Relaxed) {
+    if ignored() & signals::bit(libc::SIGPIPE) == 0 {
         // SAFETY: the default action runs no code here.
         unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     }

@@ -1,20 +1,50 @@
 //! System calls made in the target on the engine's behalf.
 
+use crate::archive::Archive;
 use crate::arena::Arena;
 use crate::error::{EngineError, Halt};
+use crate::frozen::Placement;
+use crate::glue::Glue;
 use crate::lend::Lender;
-use crate::memory::{Address, PAGE};
+use crate::memory::Address;
 use crate::ptrace::{self, Registers, Stop};
 use crate::shared::SharedMemory;
 use crate::signals::{self};
-use crate::space::{SCRATCH, Space};
+use crate::space::SCRATCH;
 use crate::supervisor::{Outcome, Supervisor};
+use crate::targets::Targets;
 use crate::task::Tid;
 use std::cell::RefCell;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::rc::Rc;
+use why_translate::context::TARGETS;
 
 /// Arguments of a call; missing ones are zero.
 pub type Arguments = [u64; 6];
+
+/// A part of a file, and where it goes in the target.
+pub struct Part {
+    pub at: Address,
+    pub offset: u64,
+    pub size: u64,
+    /// How often it is mapped, each time behind the last.
+    pub times: usize,
+    pub protection: i32,
+}
+
+impl Part {
+    fn whole(memory: &SharedMemory, at: Address, protection: i32) -> Part {
+        Part { at, offset: 0, size: memory.size() as u64, times: 1, protection }
+    }
+
+    /// Where the last one goes.
+    fn last(&self) -> Address {
+        self.at + (self.times as u64 - 1) * self.size
+    }
+}
+
+/// Of the code cache in the target.
+const CACHE_PROTECTION: i32 = libc::PROT_READ | libc::PROT_EXEC;
 
 impl Supervisor {
     /// Makes a call in a stopped thread, at the `syscall; int3` at `gadget`. The
@@ -40,14 +70,19 @@ impl Supervisor {
             r9,
             ..*base
         };
-        ptrace::set_registers(tid, &registers)?;
+        Ok(self.run_to(tid, &registers, gadget + 3)?.rax as i64)
+    }
+
+    /// Lets a stopped thread execute glue until it has trapped before `end`.
+    fn run_to(&mut self, tid: Tid, from: &Registers, end: Address) -> Outcome<Registers> {
+        ptrace::set_registers(tid, from)?;
         ptrace::resume(tid, 0)?;
         loop {
             match self.wait_for(tid)? {
                 Stop::Signal(libc::SIGTRAP) => {
                     let registers = ptrace::registers(tid)?;
-                    if registers.rip == gadget + 3 {
-                        return Ok(registers.rax as i64);
+                    if registers.rip == end {
+                        return Ok(registers);
                     }
                     self.keep_signal(tid)?;
                 }
@@ -73,7 +108,7 @@ impl Supervisor {
     /// The same at the cache's gadget, with any registers.
     pub(crate) fn call(&mut self, tid: Tid, number: i64, arguments: Arguments) -> Outcome<i64> {
         let base = ptrace::registers(tid)?;
-        let gadget = self.space_of(tid).gadget();
+        let gadget = self.space_of(tid).glue.call();
         self.call_at(tid, gadget, &base, number, arguments)
     }
 
@@ -89,51 +124,115 @@ impl Supervisor {
         expect_success(what, result)
     }
 
-    /// Maps an arena, chosen by [`Space::plan_arena`], into the target.
-    fn map_arena(&mut self, tid: Tid, arena: &Arena, fixed: i32) -> Outcome<()> {
-        let protection = libc::PROT_READ | libc::PROT_EXEC;
-        self.map_shared(tid, &arena.memory, arena.base, protection, fixed)
+    /// Maps a new arena for the code at `near`; where it lies.
+    pub(crate) fn add_arena(&mut self, tid: Tid, near: Address) -> Outcome<Address> {
+        let memory = Arena::memory()?;
+        for place in Arena::places(near) {
+            let part = Part::whole(&memory, place, CACHE_PROTECTION);
+            let flags = libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE;
+            let mapped = self.map_file(tid, memory.file(), libc::O_RDWR, &part, flags)?;
+            if must_open(mapped)? == place as i64 {
+                let code = &self.space_of(tid).code;
+                code.borrow_mut().arenas.push(Arena::new(memory, place));
+                return Ok(place);
+            }
+        }
+        let nowhere = std::io::Error::from(std::io::ErrorKind::OutOfMemory);
+        Err(EngineError::system("finding room for the code cache")(nowhere).into())
     }
 
-    fn map_shared(
+    /// Maps a part of the engine's memory in place of whatever is there.
+    pub(crate) fn map_shared(
         &mut self,
         tid: Tid,
         memory: &SharedMemory,
-        at: Address,
-        protection: i32,
-        fixed: i32,
+        part: Part,
     ) -> Outcome<()> {
-        self.map_part(tid, memory, at, 0, memory.size() as u64, protection, fixed)
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        let mapped = self.map_file(tid, memory.file(), libc::O_RDWR, &part, flags)?;
+        let at = expect_success("mapping the engine's memory", must_open(mapped)?)?;
+        assert_eq!(at, part.last(), "memory is mapped where it must be");
+        Ok(())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "mmap has that many")]
-    pub(crate) fn map_part(
+    /// Maps an archive's code; false if there is something else, or if the target may not
+    /// have it.
+    pub(crate) fn map_archive(
         &mut self,
         tid: Tid,
-        memory: &SharedMemory,
-        at: Address,
-        offset: u64,
-        size: u64,
-        protection: i32,
-        fixed: i32,
-    ) -> Outcome<()> {
-        let open = self.open_arguments(tid, memory.path())?;
-        let flags = (libc::MAP_SHARED | fixed) as u64;
-        let map = |file| [at, size, protection as u64, flags, file, offset];
-        let mut file = self.call(tid, libc::SYS_openat, open)?;
+        archive: &Archive,
+        placement: &Placement,
+    ) -> Outcome<bool> {
+        let fixed = if placement.replaces { libc::MAP_FIXED } else { libc::MAP_FIXED_NOREPLACE };
+        let part = Part {
+            at: placement.at,
+            offset: archive.mapped_from(),
+            size: archive.mapped_length(),
+            times: 1,
+            protection: CACHE_PROTECTION,
+        };
+        let flags = libc::MAP_PRIVATE | fixed;
+        let mapped = self.map_file(tid, archive.file().as_fd(), libc::O_RDONLY, &part, flags)?;
+        Ok(mapped == Ok(placement.at as i64))
+    }
+
+    /// Maps a part of a file that is open here; what the call answered, or what opening
+    /// the file did when it failed.
+    fn map_file(
+        &mut self,
+        tid: Tid,
+        file: BorrowedFd<'_>,
+        access: i32,
+        part: &Part,
+        flags: i32,
+    ) -> Outcome<Result<i64, i64>> {
+        let path = |pid| format!("/proc/{pid}/fd/{}", file.as_raw_fd());
+        let mut open = self.open_arguments(tid, path(std::process::id()), access)?;
+        let glue = self.space_of(tid).glue;
+        let mut opened = self.open_and_map(tid, glue, open, part, flags)?;
         // A process of another user may not look into ours.
-        let lender = if file == -i64::from(libc::EACCES) { Lender::new(tid) } else { None };
+        let denied = opened == Err(-i64::from(libc::EACCES));
+        let lender = if denied { Lender::new(tid) } else { None };
         if let Some(lender) = &lender {
-            let open = self.open_arguments(tid, lender.path(memory))?;
-            file = self.call(tid, libc::SYS_openat, open)?;
+            open = self.open_arguments(tid, path(lender.pid()), access)?;
+            opened = self.open_and_map(tid, glue, open, part, flags)?;
         }
-        if file == -i64::from(libc::EMFILE) {
-            return self.map_by_helper(tid, open, &map);
+        if opened == Err(-i64::from(libc::EMFILE)) {
+            return self.map_by_helper(tid, open, part, flags);
         }
-        let file = expect_success("opening the engine's memory", file)?;
-        let mapped = self.must(tid, "mapping the engine's memory", libc::SYS_mmap, map(file));
-        self.must(tid, "closing a descriptor", libc::SYS_close, [file, 0, 0, 0, 0, 0])?;
-        mapped.map(drop)
+        Ok(opened)
+    }
+
+    /// What mapping answered, or what opening did when it failed.
+    fn open_and_map(
+        &mut self,
+        tid: Tid,
+        glue: Glue,
+        open: Arguments,
+        part: &Part,
+        flags: i32,
+    ) -> Outcome<Result<i64, i64>> {
+        let base = ptrace::registers(tid)?;
+        let [rdi, rsi, rdx, r10, ..] = open;
+        let registers = Registers {
+            rip: glue.map(),
+            rax: libc::SYS_openat as u64,
+            orig_rax: u64::MAX,
+            rdi,
+            rsi,
+            rdx,
+            r10,
+            rbx: part.at,
+            r13: part.size,
+            r14: part.protection as u64,
+            r15: flags as u64,
+            r12: part.times as u64,
+            rbp: part.offset,
+            ..base
+        };
+        let done = self.run_to(tid, &registers, glue.mapped())?;
+        let (descriptor, mapped) = (done.r8 as i64, done.r13 as i64);
+        Ok(if descriptor < 0 { Err(descriptor) } else { Ok(mapped) })
     }
 
     /// The same when the application has used up all its descriptors: a thread made for
@@ -142,10 +241,11 @@ impl Supervisor {
         &mut self,
         tid: Tid,
         open: Arguments,
-        map: &dyn Fn(u64) -> Arguments,
-    ) -> Outcome<()> {
-        let flags = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
-        let clone = [flags as u64, 0, 0, 0, 0, 0];
+        part: &Part,
+        flags: i32,
+    ) -> Outcome<Result<i64, i64>> {
+        let thread = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
+        let clone = [thread as u64, 0, 0, 0, 0, 0];
         let helper = self.must(tid, "creating a thread", libc::SYS_clone, clone)? as Tid;
         while self.wait_for(helper)? != Stop::Interrupted {
             ptrace::resume(helper, 0)?;
@@ -153,25 +253,18 @@ impl Supervisor {
         // It is not one of the application's threads: signals are for the others.
         ptrace::set_signal_mask(helper, !signals::NEVER_BLOCKED)?;
         let base = ptrace::registers(helper)?;
-        let gadget = self.space_of(tid).gadget();
+        let glue = self.space_of(tid).glue;
         let close = [0, u64::from(u32::MAX), 0, 0, 0, 0];
-        self.call_at(helper, gadget, &base, libc::SYS_close_range, close)?;
-        let file = self.call_at(helper, gadget, &base, libc::SYS_openat, open)?;
-        let mapped = match expect_success("opening the engine's memory", file) {
-            Ok(file) => {
-                let mapped = self.call_at(helper, gadget, &base, libc::SYS_mmap, map(file))?;
-                expect_success("mapping the engine's memory", mapped).map(drop)
-            }
-            Err(error) => Err(error),
-        };
-        match self.call_at(helper, gadget, &base, libc::SYS_exit, [0; 6]) {
+        self.call_at(helper, glue.call(), &base, libc::SYS_close_range, close)?;
+        let mapped = self.open_and_map(helper, glue, open, part, flags);
+        match self.call_at(helper, glue.call(), &base, libc::SYS_exit, [0; 6]) {
             Ok(_) | Err(Halt::Gone) => mapped,
             Err(error) => Err(error),
         }
     }
 
     /// The arguments for opening a path in the target.
-    fn open_arguments(&mut self, tid: Tid, path: String) -> Outcome<Arguments> {
+    fn open_arguments(&mut self, tid: Tid, path: String, access: i32) -> Outcome<Arguments> {
         let space = self.space_of(tid);
         let at = space.context + SCRATCH;
         let mut text = path.into_bytes();
@@ -179,7 +272,7 @@ impl Supervisor {
         if space.memory.write(at, &text).is_err() {
             return Err(Halt::Gone);
         }
-        let flags = (libc::O_RDWR | libc::O_CLOEXEC) as u64;
+        let flags = (access | libc::O_CLOEXEC) as u64;
         Ok([libc::AT_FDCWD as u64, at, flags, 0, 0, 0])
     }
 
@@ -197,11 +290,8 @@ impl Supervisor {
             self.space_of(tid).code.borrow_mut().flush();
             return Ok(());
         }
-        let arena = Space::plan_arena(tid, pc)?;
         self.own_code(tid)?;
-        self.map_arena(tid, &arena, libc::MAP_FIXED_NOREPLACE)?;
-        self.space_of(tid).code.borrow_mut().arenas.push(arena);
-        Ok(())
+        self.add_arena(tid, pc).map(drop)
     }
 
     /// Ends the sharing of the code cache with other processes, before this one
@@ -215,31 +305,40 @@ impl Supervisor {
         let shapes = shared.borrow().shapes.clone();
         let mut code = crate::code::Code::new(shared.borrow().tool(), shapes)?;
         for arena in &shared.borrow().arenas {
-            code.arenas.push(Arena::new(arena.base)?);
+            code.arenas.push(Arena::new(Arena::memory()?, arena.base));
         }
-        let tables = self.space_of(tid).context + PAGE;
+        // What archives were mapped will make room for the same ones, unpatched.
+        code.frozen = shared.borrow().frozen.clone();
+        code.abandon_frozen();
+        code.targets = shared.borrow().targets.same()?;
         for arena in &code.arenas {
-            self.map_arena(tid, arena, libc::MAP_FIXED)?;
+            let part = Part::whole(&arena.memory, arena.base, CACHE_PROTECTION);
+            self.map_shared(tid, &arena.memory, part)?;
         }
-        self.map_shared(tid, &code.tables, tables, libc::PROT_READ, libc::MAP_FIXED)?;
+        self.map_targets(tid, &code.targets)?;
         let space = self.space_of(tid);
         space.code = Rc::new(RefCell::new(code));
         let images = shared.borrow().images.clone();
-        for image in images {
-            self.thaw(tid, image)?;
+        images.into_iter().try_for_each(|image| self.thaw(tid, image))
+    }
+
+    /// Sees to it that there can be so many links more.
+    pub(crate) fn make_room_for_links(&mut self, tid: Tid, more: usize) -> Outcome<()> {
+        let code = self.space_of(tid).code.clone();
+        if !code.borrow().targets_too_small(more) {
+            return Ok(());
         }
+        self.own_code(tid)?;
+        let targets = Targets::large()?;
+        self.map_targets(tid, &targets)?;
+        self.space_of(tid).code.borrow_mut().use_targets(targets);
         Ok(())
     }
 
-    pub(crate) fn map_tables(&mut self, tid: Tid) -> Outcome<()> {
-        let space = self.space_of(tid);
-        let (code, tables) = (space.code.clone(), space.context + PAGE);
-        let code = code.borrow();
-        self.map_shared(tid, &code.tables, tables, libc::PROT_READ, libc::MAP_FIXED)
-    }
-
-    pub(crate) fn map_first_arena(&mut self, tid: Tid, arena: &Arena) -> Outcome<()> {
-        self.map_arena(tid, arena, libc::MAP_FIXED_NOREPLACE)
+    pub(crate) fn map_targets(&mut self, tid: Tid, targets: &Targets) -> Outcome<()> {
+        let at = self.space_of(tid).context + TARGETS as u64;
+        let part = Part::whole(&targets.memory, at, libc::PROT_READ);
+        self.map_shared(tid, &targets.memory, Part { times: targets.times(), ..part })
     }
 
     /// Changes the protection of application memory.
@@ -247,6 +346,14 @@ impl Supervisor {
         let arguments = [at, size, prot as u64, 0, 0, 0];
         self.must(tid, "protecting application memory", libc::SYS_mprotect, arguments)?;
         Ok(())
+    }
+}
+
+/// The engine's own memory must be there.
+fn must_open(mapped: Result<i64, i64>) -> Outcome<i64> {
+    match mapped {
+        Ok(mapped) => Ok(mapped),
+        Err(error) => expect_success("opening the engine's memory", error).map(|at| at as i64),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::inherited;
 use crate::messages::{Message, Messages, send};
 use crate::processor;
 use crate::ptrace::{self, Stop};
-use crate::relay::{self, Relay};
+use crate::relay::{Relay, Witness};
 use crate::report::Report;
 use crate::signals::{self, Action, Actions};
 use crate::space::SpaceId;
@@ -20,17 +20,21 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::{ForkResult, Pid, fork, getppid};
 use std::cell::RefCell;
-use std::ffi::{CString, OsString};
-use std::io::{Read, Write};
+use std::ffi::{CString, OsString, c_char, c_int, c_void};
+use std::io::{PipeReader, Read, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::ptr;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use why_translate::Tool;
 
 pub struct Command {
     pub words: Vec<OsString>,
     pub tool: Tool,
+    /// Look for executable memory outside the cache, from time to time and at the end.
+    pub inspect: bool,
 }
 
 /// The supervisor's ways to `why`.
@@ -183,13 +187,14 @@ fn try_supervise(
     let processor = processor::pin_here().ok();
     let tid = start(command, path, mask)?;
     inherited::release_descriptors(libc::STDERR_FILENO + 1);
-    relay::start_witness(front.relay, tid)?;
+    let mut witness = Witness::new(front.relay, tid)?;
     timer::prepare();
     let why = front.why;
     let copy = || front.messages.try_clone().map_err(EngineError::system("copying a descriptor"));
     let (ended, stopped) = (copy()?, copy()?);
     let options = Options {
         tool: command.tool,
+        inspect: command.inspect,
         allowed: affinity.clone(),
         affinity,
         processor,
@@ -198,6 +203,7 @@ fn try_supervise(
             let _ = kill(why, Signal::try_from(signal).ok());
             send(&stopped, &Message::Stopped(signal));
         }),
+        on_interrupt: Box::new(move || witness.attend()),
         on_continue: Box::new(move || {
             let _ = kill(why, Signal::SIGCONT);
         }),
@@ -218,61 +224,92 @@ fn try_supervise(
     result
 }
 
-/// Forks the target and stops it at its first instruction.
+/// What the process needs that is to become the program.
+struct Beginning<'a> {
+    waiting: PipeReader,
+    mask: &'a SigSet,
+    program: CString,
+    /// Ends with a null.
+    arguments: Vec<*const c_char>,
+    error: AtomicI32,
+}
+
+/// Starts the target and stops it in its `execve`.
 fn start(command: &Command, path: &std::path::Path, mask: &SigSet) -> Result<Tid> {
-    let (mut go, mut waiting) = pair()?;
-    let (mut failure, mut failing) = pair()?;
-    // SAFETY: this process has only one thread, so the child may do anything.
-    let forked = unsafe { fork() };
-    match forked.map_err(|e| EngineError::system("starting the program")(e.into()))? {
-        ForkResult::Child => {
-            drop(go);
-            let _ = waiting.read_exact(&mut [0]);
-            inherited::restore(mask);
-            let error = exec(path, &command.words);
-            let _ = failing.write_all(&error.to_le_bytes());
-            std::process::exit(127);
+    let (waiting, mut go) = std::io::pipe().map_err(EngineError::system("creating a pipe"))?;
+    let words = command.words.iter().map(|word| CString::new(word.as_bytes()));
+    let words: std::result::Result<Vec<CString>, _> = words.collect();
+    let (Ok(program), Ok(words)) = (CString::new(path.as_os_str().as_bytes()), words) else {
+        return Err(EngineError::CannotStart {
+            status: 126,
+            message: format!("cannot run {}: a word has a zero byte in it", path.display()),
+        });
+    };
+    let arguments = words.iter().map(|word| word.as_ptr()).chain([ptr::null()]).collect();
+    let beginning = Beginning { waiting, mask, program, arguments, error: AtomicI32::new(0) };
+    let mut stack = vec![0u128; 4096];
+    // SAFETY: until it executes the program, the process shares this one's memory, so that
+    // none has to be copied. It only makes system calls meanwhile, on a stack of its own
+    // that lives, like `beginning`, until this function returns, which is when the memory
+    // is no longer shared. The two share `errno` as well: what is asked for below fails
+    // only when tracing cannot be had at all, and then the other waits in a call.
+    let tid = unsafe {
+        let top = stack.as_mut_ptr_range().end;
+        let data = (&raw const beginning).cast_mut();
+        libc::clone(become_program, top.cast(), libc::CLONE_VM | libc::SIGCHLD, data.cast())
+    };
+    if tid == -1 {
+        return Err(EngineError::system("starting the program")(std::io::Error::last_os_error()));
+    }
+    if let Err(error) = ptrace::seize(tid) {
+        // SAFETY: plain system calls on a child that is not reaped yet.
+        unsafe {
+            libc::kill(tid, libc::SIGKILL);
+            libc::waitpid(tid, ptr::null_mut(), 0);
         }
-        ForkResult::Parent { child } => {
-            drop((waiting, failing));
-            let tid = child.as_raw();
-            ptrace::seize(tid).map_err(EngineError::system("tracing the program"))?;
-            let _ = go.write_all(&[1]);
-            loop {
-                match ptrace::wait(tid).map_err(EngineError::system("waiting for the program"))? {
-                    (_, Stop::Exec) => return Ok(tid),
-                    (_, Stop::Exited(_) | Stop::Killed(_)) => {
-                        let mut errno = [0; 4];
-                        let _ = failure.read_exact(&mut errno);
-                        let error = std::io::Error::from_raw_os_error(i32::from_le_bytes(errno));
-                        let message = format!("cannot run {}: {error}", path.display());
-                        return Err(EngineError::CannotStart { status: 126, message });
-                    }
-                    (_, Stop::Signal(signal)) => drop(ptrace::resume(tid, signal)),
-                    _ => drop(ptrace::resume(tid, 0)),
-                }
+        return Err(EngineError::system("tracing the program")(error));
+    }
+    let _ = go.write_all(&[1]);
+    loop {
+        match ptrace::wait(tid).map_err(EngineError::system("waiting for the program"))? {
+            (_, Stop::Exec) => return Ok(tid),
+            (_, Stop::Exited(_) | Stop::Killed(_)) => {
+                let error = beginning.error.load(Ordering::Relaxed);
+                let error = std::io::Error::from_raw_os_error(error);
+                let message = format!("cannot run {}: {error}", path.display());
+                return Err(EngineError::CannotStart { status: 126, message });
             }
+            (_, Stop::Signal(signal)) => drop(ptrace::resume(tid, signal)),
+            _ => drop(ptrace::resume(tid, 0)),
         }
     }
 }
 
-/// Replaces this process; returns the error number if that fails.
-fn exec(path: &std::path::Path, words: &[OsString]) -> i32 {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
-        return libc::EINVAL;
-    };
-    let words: Vec<CString> =
-        words.iter().filter_map(|word| CString::new(word.as_bytes()).ok()).collect();
-    match nix::unistd::execv(&path, &words) {
-        Ok(never) => match never {},
-        Err(errno) => errno as i32,
-    }
+/// In the new process, which shares its parent's memory and so must not change any.
+extern "C" fn become_program(beginning: *mut c_void) -> c_int {
+    // SAFETY: it is the one in `start`, which waits for this to be over.
+    let beginning: &Beginning = unsafe { &*beginning.cast() };
+    // Until it is traced, nobody else would end it with the supervisor.
+    let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
+    let _ = (&beginning.waiting).read(&mut [0]);
+    let _ = nix::sys::prctl::set_pdeathsig(None);
+    inherited::restore(beginning.mask);
+    // SAFETY: strings, list and environment stay what they are.
+    unsafe { libc::execve(beginning.program.as_ptr(), beginning.arguments.as_ptr(), environ) };
+    beginning.error.store(nix::Error::last_raw(), Ordering::Relaxed);
+    // SAFETY: ends this process and runs nothing of the parent's.
+    unsafe { libc::_exit(127) }
+}
+
+unsafe extern "C" {
+    /// The environment, as the C library has it.
+    safe static environ: *const *const c_char;
 }
 
 impl Supervisor {
     /// Takes over the first process, which has just executed its program.
     fn begin_with(&mut self, tid: Tid) -> Result<()> {
-        let actions = Rc::new(RefCell::new(inherited_actions(tid)));
+        let actions = Rc::new(RefCell::new(inherited_actions()));
         let none = SpaceId(u32::MAX);
         // SAFETY: an all-zero register set is a valid value; it is never used.
         let registers = unsafe { std::mem::zeroed() };
@@ -298,16 +335,10 @@ impl Supervisor {
     }
 }
 
-/// Signals that the program ignores from the start, as after `nohup`.
-fn inherited_actions(tid: Tid) -> Actions {
+/// The actions of a program that was started with what `why` was started with.
+fn inherited_actions() -> Actions {
     let mut actions = Actions::default();
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let mask = status
-        .lines()
-        .find_map(|line| line.strip_prefix("SigIgn:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0);
-    for signal in (1..=64).filter(|&s| mask & signals::bit(s) != 0) {
+    for signal in (1..=64).filter(|&s| inherited::ignored() & signals::bit(s) != 0) {
         actions.set(signal, Action::IGNORE);
     }
     actions

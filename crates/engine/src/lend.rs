@@ -5,7 +5,6 @@
 //! (a server that gave up its privileges and executes another program), a helper
 //! becomes the same and holds the file open meanwhile.
 
-use crate::shared::SharedMemory;
 use crate::task::Tid;
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
@@ -39,9 +38,9 @@ impl Lender {
         }
     }
 
-    /// Where the target can open the memory.
-    pub fn path(&self, memory: &SharedMemory) -> String {
-        memory.path_in(self.0.as_raw())
+    /// Whose descriptors the target can open.
+    pub fn pid(&self) -> u32 {
+        self.0.as_raw() as u32
     }
 }
 

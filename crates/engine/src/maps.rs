@@ -49,27 +49,6 @@ fn parse(line: &str) -> Option<Mapping> {
     })
 }
 
-/// An address for `size` bytes that leaves the neighbourhood of `near` alone but is
-/// close enough for 32-bit displacements. Below is better: a heap grows upwards.
-pub fn place_near(maps: &[Mapping], near: Address, size: u64) -> Option<Address> {
-    const STEP: i64 = 128 << 20;
-    let lowest: Address = 16 << 20;
-    let highest: Address = 0x7fff_ffff_f000;
-    let free = |at: Address| {
-        at >= lowest
-            && at + size <= highest
-            && maps.iter().all(|m| m.range.end <= at || m.range.start >= at + size)
-    };
-    let offsets = [8, 9, 10, 7, 6, 5, 4, 3, 11, 2, 1].into_iter();
-    let below = offsets.clone().map(|n: i64| -n * STEP);
-    let above = [11, 10, 9, 8, 7, 6, 5, 4, 3].into_iter().map(|n: i64| n * STEP);
-    below
-        .chain(above)
-        .filter_map(|offset| near.checked_add_signed(offset))
-        .map(|at| at & !0xf_ffff)
-        .find(|&at| free(at))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,13 +61,5 @@ mod tests {
         assert!(mapping.readable && mapping.executable && !mapping.writable && !mapping.shared);
         assert_eq!((mapping.offset, mapping.inode), (0x10, 1234));
         assert_eq!(mapping.name, "/lib/a b.so");
-    }
-
-    #[test]
-    fn a_place_is_within_reach_and_free() {
-        let taken = parse("55550000000-55560000000 r-xp 0 fe:00 1 x").unwrap();
-        let at = place_near(&[taken], 0x555_5800_0000, 64 << 20).unwrap();
-        assert!(at.abs_diff(0x555_5800_0000) < 3 << 29);
-        assert!(at + (64 << 20) <= 0x555_5000_0000 || at >= 0x555_6000_0000);
     }
 }

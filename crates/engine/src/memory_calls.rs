@@ -23,7 +23,7 @@ fn without_exec(protection: u64) -> u64 {
 }
 
 fn pages(start: Address, size: u64) -> Range<Address> {
-    let end = start.saturating_add(size).next_multiple_of(PAGE);
+    let end = start.saturating_add(size).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
     page_of(start)..end
 }
 
@@ -36,6 +36,23 @@ const DISCARDS: [i32; 4] =
     [libc::MADV_DONTNEED, libc::MADV_FREE, libc::MADV_REMOVE, libc::MADV_DONTNEED_LOCKED];
 
 impl Supervisor {
+    /// Whether a call, whose unit can make it, changes only memory that never holds
+    /// code: whatever comes of it is of no concern here.
+    pub(crate) fn is_harmless(&mut self, tid: Tid, registers: &Registers) -> bool {
+        let fixed = match registers.rax as i64 {
+            libc::SYS_mmap => {
+                registers.r10 & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) as u64 != 0
+            }
+            libc::SYS_mprotect | libc::SYS_munmap | libc::SYS_madvise => true,
+            _ => return false,
+        };
+        let executes = matches!(registers.rax as i64, libc::SYS_mmap | libc::SYS_mprotect)
+            && registers.rdx & EXEC != 0;
+        let regions = &self.space_of(tid).regions;
+        let touches = fixed && regions.overlaps(&pages(registers.rdi, registers.rsi));
+        !executes && !touches && !regions.has_shared()
+    }
+
     pub(crate) fn change_memory(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         if self.space_of(tid).regions.has_shared() {
             // Views of shared code may come, go or become writable: all are looked for
@@ -178,6 +195,9 @@ impl Supervisor {
 
     /// Counts the mappings that are executable and should not be.
     pub(crate) fn look_for_executable(&mut self, tid: Tid) {
+        if !self.options.inspect {
+            return;
+        }
         let Ok(maps) = maps::read(tid) else { return };
         let space = self.space_of(tid);
         let found = maps.iter().filter(|m| {

@@ -104,6 +104,16 @@ pub fn signal_info(tid: pid_t) -> io::Result<siginfo_t> {
 
 /// The signals that wait in the thread's own queue, the first few of them.
 pub fn queued_signals(tid: pid_t) -> Result<Vec<siginfo_t>> {
+    peek_signals(tid, 0)
+}
+
+/// The same of signals sent to the whole process.
+pub fn queued_for_process(tid: pid_t) -> Result<Vec<siginfo_t>> {
+    const PTRACE_PEEKSIGINFO_SHARED: u32 = 1;
+    peek_signals(tid, PTRACE_PEEKSIGINFO_SHARED)
+}
+
+fn peek_signals(tid: pid_t, flags: u32) -> Result<Vec<siginfo_t>> {
     const MOST: usize = 8;
     #[repr(C)]
     struct Peek {
@@ -111,7 +121,7 @@ pub fn queued_signals(tid: pid_t) -> Result<Vec<siginfo_t>> {
         flags: u32,
         count: i32,
     }
-    let peek = Peek { offset: 0, flags: 0, count: MOST as i32 };
+    let peek = Peek { offset: 0, flags, count: MOST as i32 };
     // SAFETY: an all-zero siginfo_t is valid.
     let mut queue: [siginfo_t; MOST] = unsafe { std::mem::zeroed() };
     let (at, to) = (std::ptr::from_ref(&peek) as usize, queue.as_mut_ptr() as usize);
@@ -141,11 +151,6 @@ pub fn signal_mask(tid: pid_t) -> Result<u64> {
 pub fn set_signal_mask(tid: pid_t, mask: u64) -> Result<()> {
     let data = std::ptr::from_ref(&mask) as usize;
     expect_alive("setsigmask", tid, request(libc::PTRACE_SETSIGMASK, tid, 8, data)).map(drop)
-}
-
-pub fn poke(tid: pid_t, address: u64, word: u64) -> Result<()> {
-    let poked = request(libc::PTRACE_POKETEXT, tid, address as usize, word as usize);
-    expect_alive("poke", tid, poked).map(drop)
 }
 
 /// What `waitpid` reported of a thread.

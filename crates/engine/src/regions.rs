@@ -221,7 +221,7 @@ impl CodeSource for Reader<'_> {
         if !self.regions.region(page)?.from_file {
             return None;
         }
-        Some(crc32fast::hash(&self.regions.pages.get(&page)?[..]))
+        Some(crate::archive::checksum(&self.regions.pages.get(&page)?[..]))
     }
 }
 

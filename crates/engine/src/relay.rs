@@ -10,6 +10,7 @@ use crate::error::{EngineError, Result};
 use crate::signals;
 use crate::task::Tid;
 use libc::{c_int, signalfd_siginfo};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::io::{Read, Write};
@@ -59,38 +60,61 @@ impl Relay {
             // SAFETY: the structure is plain data without padding of its own.
             let bytes: [u8; RECORD_BYTES] = unsafe { std::mem::transmute(signal) };
             // If the witness is gone, so is the program.
-            let _ = self.witness.write_all(&bytes);
+            if self.witness.write_all(&bytes).is_ok() {
+                self.knock();
+            }
+        }
+    }
+
+    /// Makes the supervisor look for what was sent. It may be about something else, or
+    /// just going to wait; so it is told until it answers.
+    fn knock(&mut self) {
+        const PATIENCE: u8 = 10;
+        loop {
+            // SAFETY: plain system call; the supervisor is our child and not reaped yet.
+            unsafe { libc::kill(self.supervisor, libc::SIGALRM) };
+            let mut answer = [PollFd::new(self.witness.as_fd(), PollFlags::POLLIN)];
+            if poll(&mut answer, PollTimeout::from(PATIENCE)) == Ok(1) {
+                let _ = self.witness.read(&mut [0]);
+                return;
+            }
         }
     }
 }
 
-/// In the supervisor: passes on, until `why` ends, what it has not received itself.
-/// Called while all signals are blocked, which the thread inherits.
-pub fn start_witness(mut from: UnixStream, program: Tid) -> Result<()> {
-    let arriving = arriving()?;
-    let mut received = 0u64;
-    let witness = move || {
+/// The supervisor's end: passes on what it has not received itself.
+pub struct Witness {
+    relay: UnixStream,
+    arriving: SignalFd,
+    received: u64,
+    program: Tid,
+}
+
+impl Witness {
+    pub fn new(relay: UnixStream, program: Tid) -> Result<Witness> {
+        relay.set_nonblocking(true).map_err(EngineError::system("preparing a socket"))?;
+        Ok(Witness { relay, arriving: arriving()?, received: 0, program })
+    }
+
+    /// Sees to what `why` has sent, if anything.
+    pub fn attend(&mut self) {
         let mut bytes = [0; RECORD_BYTES];
-        while from.read_exact(&mut bytes).is_ok() {
-            // SAFETY: `why` sent the bytes of such a structure.
+        while self.relay.read_exact(&mut bytes).is_ok() {
+            // SAFETY: `why` sent the bytes of such a structure, all at once.
             let signal: signalfd_siginfo = unsafe { std::mem::transmute(bytes) };
             // The kernel signals the younger processes of a group first, so the
             // supervisor's copy is here if there is one.
-            while let Ok(Some(own)) = arriving.read_signal() {
-                received |= signals::bit(own.ssi_signo as c_int);
+            while let Ok(Some(own)) = self.arriving.read_signal() {
+                self.received |= signals::bit(own.ssi_signo as c_int);
             }
             let bit = signals::bit(signal.ssi_signo as c_int);
-            if received & bit == 0 {
-                send(program, &signal);
+            if self.received & bit == 0 {
+                send(self.program, &signal);
             }
-            received &= !bit;
+            self.received &= !bit;
+            let _ = self.relay.write_all(&[1]);
         }
-    };
-    std::thread::Builder::new()
-        .name("relay".to_owned())
-        .spawn(witness)
-        .map(drop)
-        .map_err(EngineError::system("starting a thread"))
+    }
 }
 
 /// Sends the signal with its sender's identity and value.

@@ -8,7 +8,7 @@ use crate::ptrace::{self, Registers, Stop};
 use crate::signals::{self};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
-use why_translate::context::{FIRST_COUNT, LAST_CALL, SAVED_RCX, SAVED_RDX};
+use why_translate::context::{FIRST_COUNT, LAST_CALL, SAVED_RCX, SAVED_RDX, SAVED_TRACE};
 use why_translate::{ExitKind, Place, Tool};
 
 impl Supervisor {
@@ -131,7 +131,7 @@ impl Supervisor {
             }
             Place::AtExit(exit) => match unit.exits[exit].kind {
                 ExitKind::Direct(target) => Some(Registers { rip: target, ..*registers }),
-                ExitKind::Syscall { next } => {
+                ExitKind::Syscall { next } | ExitKind::Asks { next } => {
                     self.adjust_count(tid, -1);
                     Some(Registers { rip: next - 2, ..*registers })
                 }
@@ -153,7 +153,7 @@ impl Supervisor {
         }
     }
 
-    /// Registers that a traced unit borrowed, with their application values.
+    /// The register that a traced unit borrowed, with its application value.
     pub(crate) fn give_back(
         &mut self,
         tid: Tid,
@@ -165,10 +165,8 @@ impl Supervisor {
             && offset > borrowed.from
             && unit.committed_from.is_none_or(|from| offset < from)
         {
-            for &(register, slot) in &borrowed.registers {
-                let value = self.space_of(tid).read_slot(slot);
-                set_register(&mut registers, register, value);
-            }
+            let value = self.space_of(tid).read_slot(SAVED_TRACE);
+            set_register(&mut registers, borrowed.register, value);
         }
         registers
     }

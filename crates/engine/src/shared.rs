@@ -1,10 +1,11 @@
 //! Memory that supervisor and target both map.
 
 use crate::error::{EngineError, Result};
+use nix::fcntl::FallocateFlags;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use std::num::NonZeroUsize;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 /// In Linux since 5.14.
@@ -46,14 +47,9 @@ impl SharedMemory {
         create().map_err(|errno| EngineError::system(what)(errno.into()))
     }
 
-    /// Where another process can open it.
-    pub fn path(&self) -> String {
-        self.path_in(std::process::id() as i32)
-    }
-
-    /// The same, where a child of this process has it.
-    pub fn path_in(&self, pid: i32) -> String {
-        format!("/proc/{pid}/fd/{}", self.file.as_raw_fd())
+    /// The file, for the target to map.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     pub fn size(&self) -> usize {
@@ -71,19 +67,21 @@ impl SharedMemory {
         unsafe { self.start().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
     }
 
-    /// Lets `fill` write a part that nobody else reads yet.
-    pub fn fill(&self, offset: usize, size: usize, fill: impl FnOnce(&mut [u8])) {
+    /// Has the kernel provide the pages of a part now. If it does not, faults will.
+    pub fn populate(&self, offset: usize, size: usize) {
         assert!(offset + size <= self.size);
-        // SAFETY: in bounds by the assertion; no other reference to these bytes
-        // exists, and the target knows no way there before `fill` is done.
-        let part = unsafe {
-            // One request for all pages is cheaper than a fault for each; if it is not
-            // granted, the faults come.
-            let page = offset & !4095;
-            libc::madvise(self.start().add(page).cast(), offset + size - page, MADV_POPULATE_WRITE);
-            std::slice::from_raw_parts_mut(self.start().add(offset), size)
+        let page = offset & !4095;
+        // To have them in the file first is cheaper than to have both done by the second.
+        let _ = nix::fcntl::fallocate(
+            &self.file,
+            FallocateFlags::empty(),
+            page as i64,
+            (offset + size - page) as i64,
+        );
+        // SAFETY: in bounds by the assertion, and the pages' contents stay what they are.
+        unsafe {
+            libc::madvise(self.start().add(page).cast(), offset + size - page, MADV_POPULATE_WRITE)
         };
-        fill(part);
     }
 
     pub fn read(&self, offset: usize, buffer: &mut [u8]) {

@@ -1,9 +1,9 @@
 //! An address space of the target: the engine's own mappings in it, what counts as
 //! executable, and whose turn it is.
 
-use crate::arena::{ARENA_BYTES, Arena};
 use crate::code::Code;
-use crate::maps::{self, Mapping};
+use crate::glue::Glue;
+use crate::maps::Mapping;
 use crate::memory::{Address, Memory};
 use crate::regions::Regions;
 use crate::task::Tid;
@@ -22,6 +22,7 @@ pub struct Space {
     pub memory: Memory,
     /// The target's GS base.
     pub context: Address,
+    pub glue: Glue,
     /// Shared with processes forked from this one until either changes its code.
     pub code: Rc<RefCell<Code>>,
     pub regions: Regions,
@@ -50,6 +51,7 @@ impl Space {
         Space {
             memory,
             context: 0,
+            glue: Glue(0),
             code,
             regions: Regions::default(),
             current: None,
@@ -86,36 +88,20 @@ impl Space {
         slots.fold(0, u64::wrapping_add)
     }
 
-    pub fn gadget(&self) -> Address {
-        self.code.borrow().arenas[0].gadget()
-    }
-
-    /// The mapping that holds an arena.
+    /// Whether a mapping is part of the code cache.
     pub fn is_cache(&self, mapping: &Mapping) -> bool {
-        let code = self.code.borrow();
-        code.arenas.iter().any(|arena| {
-            arena.base <= mapping.range.start
-                && mapping.range.end <= arena.base + ARENA_BYTES as u64
-        })
+        let inside = |range: &Range<Address>| {
+            range.start <= mapping.range.start && mapping.range.end <= range.end
+        };
+        self.code.borrow().ranges().iter().any(inside)
     }
 
     /// All that the engine has mapped.
     pub fn own_ranges(&self) -> Vec<Range<Address>> {
-        let mut ranges: Vec<_> = self.code.borrow().arenas.iter().map(Arena::range).collect();
+        let mut ranges = self.code.borrow().ranges();
         ranges.push(self.context..self.context + TOTAL_BYTES as u64);
         ranges.extend(self.trace.as_ref().map(|trace| trace.base..trace.base + SPAN));
         ranges
-    }
-
-    /// An arena for code near `pc`, not mapped yet.
-    pub fn plan_arena(tid: Tid, pc: Address) -> crate::error::Result<Arena> {
-        let maps = maps::read(tid)?;
-        let at = maps::place_near(&maps, pc, ARENA_BYTES as u64).ok_or_else(|| {
-            crate::error::EngineError::system("finding room for the code cache")(
-                std::io::Error::from(std::io::ErrorKind::OutOfMemory),
-            )
-        })?;
-        Arena::new(at)
     }
 }
 

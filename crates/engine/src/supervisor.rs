@@ -15,6 +15,8 @@ pub type Outcome<T> = std::result::Result<T, Halt>;
 
 pub struct Options {
     pub tool: Tool,
+    /// Look for executable memory outside the cache.
+    pub inspect: bool,
     /// The processors the target is told it runs on.
     pub affinity: Vec<u8>,
     /// The processors it may ask for.
@@ -27,6 +29,8 @@ pub struct Options {
     pub on_stop: Box<dyn FnMut(i32)>,
     /// Called when it goes on.
     pub on_continue: Box<dyn FnMut()>,
+    /// Called when a signal has ended a wait for the target.
+    pub on_interrupt: Box<dyn FnMut()>,
 }
 
 pub struct Supervisor {
@@ -71,6 +75,7 @@ impl Supervisor {
                 None => match ptrace::wait(-1) {
                     Ok(event) => event,
                     Err(error) if error.raw_os_error() == Some(libc::EINTR) => {
+                        (self.options.on_interrupt)();
                         self.quantum_over();
                         continue;
                     }

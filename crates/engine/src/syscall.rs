@@ -80,6 +80,13 @@ impl Supervisor {
                 self.sample(tid);
                 self.hold_into(tid, registers)
             }
+            // What other threads did to the memory meanwhile, the new process might have
+            // or not.
+            libc::SYS_fork | libc::SYS_clone | libc::SYS_clone3
+                if self.copies_memory(tid, &registers) =>
+            {
+                self.hold_into(tid, registers)
+            }
             libc::SYS_kill | libc::SYS_tkill | libc::SYS_tgkill => {
                 // It may be the last thing that this process does.
                 self.sample(tid);
@@ -109,7 +116,7 @@ impl Supervisor {
 
     /// The application's call as it stands.
     pub(crate) fn make(&mut self, tid: Tid, r: &Registers) -> Outcome<u64> {
-        let gadget = self.space_of(tid).gadget();
+        let gadget = self.space_of(tid).glue.call();
         let arguments = [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9];
         Ok(self.call_at(tid, gadget, r, r.rax as i64, arguments)? as u64)
     }
@@ -122,7 +129,7 @@ impl Supervisor {
 
     /// Starts the call and keeps the turn.
     fn hold_into(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let gadget = self.space_of(tid).gadget();
+        let gadget = self.space_of(tid).glue.call();
         let at_gadget = Registers { rip: gadget, orig_rax: u64::MAX, ..registers };
         ptrace::set_registers(tid, &at_gadget)?;
         let call = Call { number: registers.rax as u32, registers };
@@ -276,7 +283,7 @@ impl Supervisor {
 
     /// rt_sigreturn: the kernel takes all registers from the frame.
     fn return_from_handler(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let gadget = self.space_of(tid).gadget();
+        let gadget = self.space_of(tid).glue.call();
         ptrace::set_registers(tid, &Registers { rip: gadget, orig_rax: u64::MAX, ..registers })?;
         let mut stops = 0;
         while stops < 2 {
@@ -404,6 +411,12 @@ impl Supervisor {
         }
         ptrace::resume(tid, 0)?;
         self.expect(task)
+    }
+
+    /// Whether a call that creates a thread or process gives it memory of its own.
+    fn copies_memory(&self, tid: Tid, registers: &Registers) -> bool {
+        let call = Call { number: registers.rax as u32, registers: *registers };
+        self.clone_flags(tid, &call) & libc::CLONE_VM as u64 == 0
     }
 
     /// What the creating call asked for.

@@ -8,15 +8,18 @@ use std::sync::{Arc, RwLock};
 use std::thread::JoinHandle;
 use why_trace::{Counter, Totals};
 
-/// Two buffers: the target fills one while the reader empties the other.
+/// Two buffers: the target fills one while the reader empties the other. Much smaller
+/// ones would lie in the cache of the other core whenever they are written to.
 pub const BUFFER_BYTES: usize = 1 << 22;
 const BUFFERS: usize = 2;
 /// In the target each buffer is followed by a page that faults.
 const STRIDE: u64 = BUFFER_BYTES as u64 + PAGE;
+/// More than a few records of the supervisor's and system calls take.
+const ROOM: u64 = 256;
 pub const SPAN: u64 = BUFFERS as u64 * STRIDE;
 
 /// How many instructions each unit record stands for, in the order of their ids.
-pub type Shapes = Arc<RwLock<Vec<u32>>>;
+pub type Shapes = Arc<RwLock<Vec<u8>>>;
 
 pub struct SpaceTrace {
     pub memory: Arc<SharedMemory>,
@@ -53,6 +56,12 @@ impl SpaceTrace {
 
     pub fn first(&self) -> Address {
         self.base
+    }
+
+    /// Whether some more records of the supervisor's fit in at `next`.
+    pub fn has_room(&self, next: Address) -> bool {
+        let end = self.base + self.filling as u64 * STRIDE + BUFFER_BYTES as u64;
+        next + ROOM <= end
     }
 
     /// Whether an address lies in a guard page.

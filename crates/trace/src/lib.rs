@@ -1,8 +1,15 @@
 //! The trace of a run: what was executed and the values its addresses follow from.
 //!
 //! Translated code writes records into a buffer; a consumer on another core reads
-//! them. A record is an eight-byte header and as many eight-byte slots as the header's
-//! low seven bits say; the bits above are the record's id.
+//! them. A record is an eight-byte header and as many eight-byte slots as the header
+//! says. The slots are the values of registers, as far as the reader needs them: what
+//! simple instructions make of known values it computes itself, and it follows the stack
+//! pointer from record to record of a thread. A header is the complement of the record's
+//! id, shifted by the seven bits that count the slots: its upper half is all ones, which
+//! hardly any address is, so that records can be found from the middle of a buffer (see
+//! [`lanes`]).
+
+mod lanes;
 
 /// Ids below this one are not of units.
 pub const FIRST_UNIT_ID: u32 = 16;
@@ -11,10 +18,22 @@ pub const FIRST_UNIT_ID: u32 = 16;
 pub const THREAD: u32 = 1;
 /// The records so far count this many instructions too many (one slot).
 pub const UNDO: u32 = 2;
+/// The stack pointer of the thread is now the value in the slot that follows.
+pub const STACK: u32 = 3;
 
 pub const HEADER_BYTES: usize = 8;
 
 const SLOT_BITS: u32 = 7;
+/// So many slots a record has at most.
+pub const MOST_SLOTS: usize = (1 << SLOT_BITS) - 1;
+/// Ids are smaller.
+const ID_LIMIT: u32 = 1 << (31 - SLOT_BITS);
+
+/// A record's header, as the instruction that writes it has it: to be sign-extended.
+pub fn header(id: u32, slots: usize) -> i32 {
+    assert!(slots <= MOST_SLOTS && id < ID_LIMIT, "too many units to trace");
+    !((id << SLOT_BITS) as i32 | slots as i32)
+}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -26,56 +45,104 @@ pub struct Totals {
 /// Reads records and adds them up.
 #[derive(Default)]
 pub struct Counter {
-    /// How many instructions the records of each id stand for.
-    instructions: Vec<u32>,
+    /// How many instructions the records of each unit id stand for.
+    instructions: Vec<u8>,
     pub totals: Totals,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Malformed {
     pub offset: usize,
-    pub id: u32,
+    pub id: u64,
+}
+
+type Word = [u8; 8];
+
+/// What some of a buffer's records add up to.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    instructions: u64,
+    records: u64,
 }
 
 impl Counter {
     pub fn new() -> Counter {
-        Counter { instructions: vec![0; FIRST_UNIT_ID as usize], totals: Totals::default() }
+        Counter::default()
     }
 
     /// Makes the next unit ids known: how many instructions each stands for.
-    pub fn learn(&mut self, instructions: &[u32]) {
+    pub fn learn(&mut self, instructions: &[u8]) {
         self.instructions.extend_from_slice(instructions);
     }
 
     /// Reads a whole number of records.
     pub fn read(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
-        let word = |at: usize| {
-            bytes.get(at..at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap()))
-        };
-        let mut totals = self.totals;
-        let mut at = 0;
-        while let Some(header) = word(at) {
-            let id = header as u32 >> SLOT_BITS;
-            let slots = (header & ((1 << SLOT_BITS) - 1)) as usize;
-            let malformed = Malformed { offset: at, id };
-            let Some(&instructions) = self.instructions.get(id as usize) else {
-                return Err(malformed);
-            };
-            totals.instructions += u64::from(instructions);
-            totals.records += 1;
-            totals.slots += slots as u64;
-            if id < FIRST_UNIT_ID {
-                let value = word(at + HEADER_BYTES).ok_or(malformed)?;
-                match id {
-                    THREAD => {}
-                    UNDO => totals.instructions = totals.instructions.wrapping_sub(value),
-                    _ => return Err(Malformed { offset: at, id }),
-                }
-            }
-            at += HEADER_BYTES + 8 * slots;
+        let (words, rest) = bytes.as_chunks();
+        if !rest.is_empty() {
+            return Err(Malformed { offset: bytes.len() - rest.len(), id: 0 });
         }
-        self.totals = totals;
-        if at == bytes.len() { Ok(()) } else { Err(Malformed { offset: at, id: 0 }) }
+        let sum = match self.read_in_lanes(words) {
+            Some(sum) => sum,
+            None => self.read_in_order(words)?,
+        };
+        self.totals.instructions = self.totals.instructions.wrapping_add(sum.instructions);
+        self.totals.records += sum.records;
+        self.totals.slots += words.len() as u64 - sum.records;
+        Ok(())
+    }
+
+    fn read_in_order(&self, words: &[Word]) -> Result<Sum, Malformed> {
+        let mut sum = Sum::default();
+        let mut at = 0;
+        while at < words.len() {
+            let header = Header::at(words[at]);
+            at += self
+                .record(header, words, at, &mut sum)
+                .filter(|length| at + length <= words.len())
+                .ok_or(Malformed { offset: 8 * at, id: header.id() })?;
+        }
+        Ok(sum)
+    }
+
+    /// Adds the record whose header is at `at`; its length.
+    #[inline(always)]
+    fn record(&self, header: Header, words: &[Word], at: usize, sum: &mut Sum) -> Option<usize> {
+        let unit = header.id().wrapping_sub(u64::from(FIRST_UNIT_ID));
+        let instructions = match self.instructions.get(unit as usize) {
+            Some(&instructions) => u64::from(instructions),
+            None => self.special(header, *words.get(at + 1)?)?,
+        };
+        sum.instructions = sum.instructions.wrapping_add(instructions);
+        sum.records += 1;
+        Some(1 + header.slots())
+    }
+
+    /// The instructions that a record adds which is not of a unit.
+    #[cold]
+    fn special(&self, header: Header, value: Word) -> Option<u64> {
+        match (u32::try_from(header.id()).ok()?, header.slots()) {
+            (THREAD | STACK, 1) => Some(0),
+            (UNDO, 1) => Some(u64::from_le_bytes(value).wrapping_neg()),
+            _ => None,
+        }
+    }
+}
+
+/// A header without its complement.
+#[derive(Clone, Copy)]
+struct Header(u64);
+
+impl Header {
+    fn at(word: Word) -> Header {
+        Header(!u64::from_le_bytes(word))
+    }
+
+    fn id(self) -> u64 {
+        self.0 >> SLOT_BITS
+    }
+
+    fn slots(self) -> usize {
+        self.0 as usize & MOST_SLOTS
     }
 }
 
@@ -83,24 +150,65 @@ impl Counter {
 mod tests {
     use super::*;
 
-    fn header(id: u32, slots: u64) -> u64 {
-        u64::from(id) << SLOT_BITS | slots
+    fn word(id: u32, slots: usize) -> u64 {
+        i64::from(header(id, slots)) as u64
+    }
+
+    fn bytes(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|w| w.to_le_bytes()).collect()
     }
 
     #[test]
     fn records_are_counted_and_corrected() {
         let mut counter = Counter::new();
         counter.learn(&[5]);
-        let (unit, thread, undo) = (header(16, 2), header(THREAD, 1), header(UNDO, 1));
-        let words = [unit, 0xa, 0xb, thread, 7, unit, 1, 2, undo, 1];
-        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-        counter.read(&bytes).unwrap();
+        let (unit, thread, undo) = (word(16, 2), word(THREAD, 1), word(UNDO, 1));
+        counter.read(&bytes(&[unit, 0xa, 0xb, thread, 7, unit, 1, 2, undo, 1])).unwrap();
         assert_eq!(counter.totals, Totals { instructions: 9, records: 4, slots: 6 });
     }
 
     #[test]
     fn an_unknown_id_is_refused() {
-        let error = Counter::new().read(&header(20, 0).to_le_bytes()).unwrap_err();
+        let error = Counter::new().read(&bytes(&[word(20, 0)])).unwrap_err();
         assert_eq!(error, Malformed { offset: 0, id: 20 });
+    }
+
+    #[test]
+    fn a_record_cut_off_is_refused() {
+        let mut counter = Counter::new();
+        counter.learn(&[5]);
+        let error = counter.read(&bytes(&[word(16, 0), word(16, 2), 1])).unwrap_err();
+        assert_eq!(error, Malformed { offset: 8, id: 16 });
+    }
+
+    /// Many records of different lengths, with `slot` in every slot.
+    fn long_trace(slot: u64) -> (Vec<u8>, Totals) {
+        let mut words = Vec::new();
+        let mut totals = Totals::default();
+        while words.len() < 100_000 {
+            let slots = words.len() % 11;
+            words.push(word(16 + slots as u32, slots));
+            words.extend(std::iter::repeat_n(slot, slots));
+            totals.instructions += 3 + slots as u64;
+            totals.records += 1;
+            totals.slots += slots as u64;
+        }
+        words.extend([word(UNDO, 1), 2]);
+        totals.instructions -= 2;
+        totals.records += 1;
+        totals.slots += 1;
+        (bytes(&words), totals)
+    }
+
+    #[test]
+    fn a_long_trace_is_read_whatever_is_in_its_slots() {
+        // The second looks like a header itself.
+        for slot in [0x7fff_1234_5678, word(18, 1)] {
+            let (bytes, totals) = long_trace(slot);
+            let mut counter = Counter::new();
+            counter.learn(&[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
+            counter.read(&bytes).unwrap();
+            assert_eq!(counter.totals, totals);
+        }
     }
 }

@@ -22,7 +22,8 @@ pub struct Link {
 
 pub fn link(at: u64, difference: u64) -> Link {
     let mut e = Emitter::new(at);
-    e.load_literal(reg::RDX, difference);
+    e.load_constant(reg::RDX, difference);
+    let difference = e.offset() - 8;
     e.bytes(&[0x48, 0x8d, 0x0c, 0x11]); // lea rcx, [rcx + rdx]
     let hit = e.jrcxz();
     let miss = e.offset();
@@ -32,6 +33,5 @@ pub fn link(at: u64, difference: u64) -> Link {
     e.load(reg::RCX, SAVED_RCX);
     e.load(reg::RDX, SAVED_RDX);
     let to_unit = e.jmp();
-    let difference = e.finish()[0];
     Link { code: e.code, difference, to_unit, miss }
 }

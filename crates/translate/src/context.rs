@@ -14,8 +14,8 @@ pub const SAVED_RDX: Slot = Slot(0x08);
 /// Registers borrowed to reach memory through the application's own GS base.
 pub const SAVED_SCRATCH: Slot = Slot(0x10);
 pub const SAVED_SCRATCH_2: Slot = Slot(0x50);
-/// The two registers borrowed for a whole unit while tracing.
-pub const SAVED_TRACE: [Slot; 2] = [Slot(0x18), Slot(0x20)];
+/// The register borrowed for a whole unit while tracing.
+pub const SAVED_TRACE: Slot = Slot(0x18);
 /// The GS base the application believes it has.
 pub const APP_GS: Slot = Slot(0x28);
 /// Non-zero while another thread waits for its turn: a call that may block must
@@ -49,6 +49,11 @@ pub const CONTEXT_BYTES: usize = 0x1000;
 pub const CALL_CLASSES: i32 = 0x1000;
 pub const CALL_CLASSES_BYTES: usize = 0x1_0000;
 
+/// Where numbers are not used for calls: one byte for each value of a byte of `mmap`'s
+/// protection and flags, zero if it is harmless.
+pub const MAP_PROTECTIONS: i32 = CALL_CLASSES + 0xfe00;
+pub const MAP_FLAGS: i32 = CALL_CLASSES + 0xff00;
+
 /// 2^16 code addresses, by the low 16 bits of the application's target address.
 /// Zero means unknown: the jump to address zero faults, and the supervisor looks.
 pub const TARGETS: i32 = 0x1_1000;
@@ -70,4 +75,9 @@ pub enum CallClass {
     OpensRdi = 3,
     /// The same with the path in rsi.
     OpensRsi = 4,
+    /// The supervisor looks at it first, and most often lets it be made here.
+    Asks = 5,
+    /// Like `Asks`, but an `mmap` of private memory that is not executable, at an
+    /// address of the kernel's choice, need not ask.
+    Maps = 6,
 }

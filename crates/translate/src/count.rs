@@ -5,16 +5,34 @@
 //! application could see is ever wrong. Each way out of the unit should find that all
 //! instructions up to it have been counted, because else it must correct the count on
 //! the way, at several times the cost.
+//!
+//! Where no such instruction is, the sum is formed in a register: best in one that the
+//! application is about to overwrite.
 
+use crate::gs::number;
 use crate::scan::{Flow, Scanned, frees_flags};
+use iced_x86::{InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 /// So many instructions are added before one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addition {
     pub before: usize,
     pub instructions: u32,
-    /// The flags may be overwritten there.
-    pub flags_free: bool,
+    pub through: Through,
+}
+
+/// How an addition goes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Through {
+    /// In memory: the flags may be overwritten there.
+    Memory,
+    /// In a register that the instruction overwrites and does not read. If it may fault,
+    /// the register's value is needed until it has not.
+    Overwritten { register: u8, may_fault: bool },
+    /// In a register that the indirect branch borrows anyway.
+    Branch,
+    /// In a register that is borrowed for it.
+    Borrowed,
 }
 
 pub fn plan(scanned: &[Scanned]) -> Vec<Addition> {
@@ -28,19 +46,61 @@ pub fn plan(scanned: &[Scanned]) -> Vec<Addition> {
         let place = (start..=index).rev().find(|&i| frees_flags(&scanned[i].insn));
         if let Some(before) = place {
             let instructions = (index + 1 - counted) as u32;
-            additions.push(Addition { before, instructions, flags_free: true });
+            additions.push(Addition { before, instructions, through: Through::Memory });
             counted = index + 1;
         }
         start = index + 1;
     }
     let rest = (scanned.len() - counted) as u32;
     if rest > 0 {
-        // Behind the last branch there is no free place. The first instruction there
-        // pays for the rest.
-        let before = last_segment(scanned);
-        additions.push(Addition { before, instructions: rest, flags_free: false });
+        // Behind the last branch there is no free place.
+        let (before, through) = cheapest(scanned, last_segment(scanned));
+        additions.push(Addition { before, instructions: rest, through });
     }
     additions
+}
+
+/// Where to count, from an instruction on, when the flags are nowhere free.
+fn cheapest(scanned: &[Scanned], from: usize) -> (usize, Through) {
+    let overwritten = |may: bool| {
+        (from..scanned.len()).find_map(|index| {
+            let through = overwrites(&scanned[index])?;
+            matches!(through, Through::Overwritten { may_fault, .. } if may_fault == may)
+                .then_some((index, through))
+        })
+    };
+    let last = scanned.len() - 1;
+    let branch = scanned[last].flow.is_indirect().then_some((last, Through::Branch));
+    overwritten(false).or(branch).or_else(|| overwritten(true)).unwrap_or((from, Through::Borrowed))
+}
+
+/// The register that the instruction overwrites without reading it.
+fn overwrites(scanned: &Scanned) -> Option<Through> {
+    use Mnemonic as M;
+    let insn = &scanned.insn;
+    let written = insn.op0_register();
+    let plain = matches!(insn.mnemonic(), M::Mov | M::Movzx | M::Movsx | M::Movsxd | M::Lea)
+        && insn.op0_kind() == OpKind::Register
+        && (written.is_gpr32() || written.is_gpr64())
+        && written.full_register() != Register::RSP
+        && insn.segment_prefix() != Register::GS;
+    if !plain {
+        return None;
+    }
+    let mut factory = InstructionInfoFactory::new();
+    let same = |r: Register| r.full_register() == written.full_register();
+    let reads = factory
+        .info(insn)
+        .used_registers()
+        .iter()
+        .any(|u| same(u.register()) && u.access() != OpAccess::Write);
+    let source = insn.op1_register();
+    let may_fault = match insn.op1_kind() {
+        OpKind::Memory => insn.mnemonic() != M::Lea,
+        OpKind::Register => !source.is_gpr(),
+        _ => false,
+    };
+    (!reads).then(|| Through::Overwritten { register: number(written), may_fault })
 }
 
 /// A call that goes wrong is rare; what it costs then does not matter.

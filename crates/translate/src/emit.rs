@@ -15,11 +15,18 @@ pub mod reg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patch(pub u32);
 
+/// A value kept outside the instructions, and the displacement that leads to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Literal {
+    pub user: Patch,
+    pub value: u64,
+}
+
 pub struct Emitter {
     /// The address at which the first byte will run.
     base: u64,
     pub code: Vec<u8>,
-    literals: Vec<(Patch, u64)>,
+    literals: Vec<Literal>,
 }
 
 impl Emitter {
@@ -72,15 +79,15 @@ impl Emitter {
     /// Adds to a slot and leaves flags and registers alone.
     pub fn add(&mut self, slot: Slot, value: i32, saved_rcx: Slot) {
         self.store(saved_rcx, reg::RCX);
-        self.add_through_rcx(slot, value);
+        self.add_through(reg::RCX, slot, value);
         self.load(reg::RCX, saved_rcx);
     }
 
-    /// Adds to a slot, leaves the flags alone and overwrites rcx.
-    pub fn add_through_rcx(&mut self, slot: Slot, value: i32) {
-        self.load(reg::RCX, slot);
-        self.lea(reg::RCX, reg::RCX, value);
-        self.store(slot, reg::RCX);
+    /// Adds to a slot, leaves the flags alone and overwrites the register.
+    pub fn add_through(&mut self, register: u8, slot: Slot, value: i32) {
+        self.load(register, slot);
+        self.lea(register, register, value);
+        self.store(slot, register);
     }
 
     /// `lea to, [base + displacement]`.
@@ -112,10 +119,20 @@ impl Emitter {
         }
     }
 
-    /// `mov register, value`, the value being kept behind the code.
-    pub fn load_literal(&mut self, register: u8, value: u64) {
-        self.bytes(&[0x48 | (register >> 3) << 2, 0x8b, 0x05 | (register & 7) << 3]);
-        self.literal(value);
+    /// `mov register, value`, of which the last eight bytes are the value.
+    pub fn load_constant(&mut self, register: u8, value: u64) {
+        self.bytes(&[0x48 | register >> 3, 0xb8 | register & 7]);
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// `lea register, [rip + displacement]` with an address that is near; where the
+    /// displacement lies.
+    pub fn load_near(&mut self, register: u8, address: u64) -> Option<u32> {
+        let displacement = address.wrapping_sub(self.here() + 7) as i64;
+        let displacement = i32::try_from(displacement).ok()?;
+        self.bytes(&[0x48 | (register >> 3) << 2, 0x8d, 0x05 | (register & 7) << 3]);
+        self.imm32(displacement);
+        Some(self.offset() - 4)
     }
 
     /// Pushes a 64-bit value.
@@ -130,7 +147,7 @@ impl Emitter {
     }
 
     fn literal(&mut self, value: u64) {
-        self.literals.push((Patch(self.offset()), value));
+        self.literals.push(Literal { user: Patch(self.offset()), value });
         self.imm32(0);
     }
 
@@ -161,6 +178,12 @@ impl Emitter {
         self.short(0xeb)
     }
 
+    /// A short jump to an offset already passed.
+    pub fn jmp_short_back(&mut self, offset: u32) {
+        let distance = i64::from(offset) - i64::from(self.offset() + 2);
+        self.bytes(&[0xeb, i8::try_from(distance).expect("short jump") as u8]);
+    }
+
     /// A two-byte branch with any short-branch opcode.
     pub fn short(&mut self, opcode: u8) -> ShortJump {
         self.bytes(&[opcode, 0]);
@@ -180,28 +203,27 @@ impl Emitter {
         self.code[at..at + 4].copy_from_slice(&displacement.to_le_bytes());
     }
 
-    /// Writes the literals behind the code and points their users at them.
-    pub fn finish(&mut self) -> Vec<u32> {
-        if self.literals.is_empty() {
-            return Vec::new();
+    /// Writes the literals behind the code and points their users at them. Where the
+    /// first one lies, and who uses which.
+    pub fn finish(&mut self) -> (u32, Vec<Literal>) {
+        let literals = std::mem::take(&mut self.literals);
+        if !literals.is_empty() {
+            while !self.here().is_multiple_of(8) {
+                self.code.push(0xcc);
+            }
         }
-        while !self.here().is_multiple_of(8) {
-            self.code.push(0xcc);
+        let start = self.offset();
+        let mut values: Vec<u64> = Vec::new();
+        for literal in &literals {
+            let index = values.iter().position(|&value| value == literal.value);
+            let index = index.unwrap_or_else(|| {
+                self.bytes(&literal.value.to_le_bytes());
+                values.push(literal.value);
+                values.len() - 1
+            });
+            self.patch_to(literal.user, start + 8 * index as u32);
         }
-        let mut places: Vec<(u64, u32)> = Vec::new();
-        for (patch, value) in std::mem::take(&mut self.literals) {
-            let at = match places.iter().find(|(known, _)| *known == value) {
-                Some((_, at)) => *at,
-                None => {
-                    let at = self.offset();
-                    self.bytes(&value.to_le_bytes());
-                    places.push((value, at));
-                    at
-                }
-            };
-            self.patch_to(patch, at);
-        }
-        places.into_iter().map(|(_, at)| at).collect()
+        (start, literals)
     }
 }
 

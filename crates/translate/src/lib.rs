@@ -9,13 +9,15 @@ pub mod context;
 mod count;
 mod emit;
 mod gs;
+mod known;
+mod returns;
 mod scan;
 pub mod trace;
 mod translate;
 mod unit;
 mod verify;
 
-pub use emit::Patch;
+pub use emit::{Literal, Patch};
 pub use scan::{Fetch, is_cut_off};
 pub use translate::{Request, TranslateError, translate};
 pub use unit::{Borrowed, Exit, ExitKind, InsnSpan, Place, SpanDetail, Unit};

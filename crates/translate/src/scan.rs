@@ -1,5 +1,6 @@
 //! Reads application code up to where a unit ends.
 
+use crate::returns::is_intact;
 use iced_x86::{
     Code, Decoder, DecoderError, DecoderOptions, Instruction, Mnemonic, OpKind, Register,
     RflagsBits,
@@ -26,13 +27,20 @@ pub enum Flow {
     Unsupported,
 }
 
+impl Flow {
+    /// Whether the target is known only when it is reached.
+    pub fn is_indirect(self) -> bool {
+        matches!(self, Flow::IndirectJump | Flow::IndirectCall | Flow::Return(_))
+    }
+}
+
 pub struct Scanned {
     pub insn: Instruction,
     raw: [u8; LONGEST],
     pub flow: Flow,
     /// Offset of the displacement when the operand is relative to RIP.
     pub rip_displacement: Option<usize>,
-    /// The unit goes on at the target of this jump or call, or, with the address
+    /// The unit goes on at the target of this jump, call or branch, or, with the address
     /// that this return is expected to find, there.
     pub followed: Option<Followed>,
 }
@@ -40,8 +48,14 @@ pub struct Scanned {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Followed {
     Jump,
+    /// A conditional branch back to the beginning of the unit.
+    Loop,
     Call,
-    Return { expected: u64 },
+    Return {
+        expected: u64,
+        /// It is certain to find that address.
+        certain: bool,
+    },
 }
 
 /// No instruction is longer.
@@ -60,6 +74,9 @@ impl Scanned {
 pub struct Limits {
     pub instructions: usize,
     pub branches: usize,
+    /// A loop that is a unit of its own is repeated in it as long as there are fewer
+    /// instructions.
+    pub repeated: usize,
 }
 
 /// Whether there are too few bytes to tell what instruction they begin.
@@ -95,8 +112,9 @@ struct Scanner<'a, 'f> {
     fetch: &'a mut Fetch<'f>,
     limits: &'a Limits,
     scanned: Vec<Scanned>,
-    /// Where the calls that were followed will return to.
-    returns: Vec<u64>,
+    /// Where the calls that were followed will return to, and how many instructions
+    /// there were up to them.
+    returns: Vec<(u64, usize)>,
 }
 
 impl Scanner<'_, '_> {
@@ -125,6 +143,9 @@ impl Scanner<'_, '_> {
             match flow {
                 Flow::Next | Flow::Syscall => {}
                 Flow::Conditional(_, target) | Flow::Counted(target) => {
+                    if let Some(next) = self.repeat(flow, target) {
+                        return Some(next);
+                    }
                     // A loop's back edge ends the unit.
                     if target <= insn.ip() || self.branches() == self.limits.branches {
                         return None;
@@ -133,12 +154,13 @@ impl Scanner<'_, '_> {
                 Flow::Jump(target) => return self.follow(target, Followed::Jump),
                 Flow::Call(target) => {
                     let next = self.follow(target, Followed::Call)?;
-                    self.returns.push(insn.next_ip());
+                    self.returns.push((insn.next_ip(), self.scanned.len()));
                     return Some(next);
                 }
                 Flow::Return(_) => {
-                    let expected = self.returns.pop()?;
-                    return self.follow(expected, Followed::Return { expected });
+                    let (expected, call) = self.returns.pop()?;
+                    let certain = is_intact(&self.scanned[call..self.scanned.len() - 1]);
+                    return self.follow(expected, Followed::Return { expected, certain });
                 }
                 _ => return None,
             }
@@ -146,8 +168,24 @@ impl Scanner<'_, '_> {
         None
     }
 
+    /// Goes on at the beginning once more, where a branch leads there.
+    fn repeat(&mut self, flow: Flow, target: u64) -> Option<u64> {
+        let begins = |s: &&Scanned| s.insn.ip() == target;
+        if !begins(&&self.scanned[0]) || !matches!(flow, Flow::Conditional(..)) {
+            return None;
+        }
+        let turn = self.scanned.len() / self.scanned.iter().filter(begins).count();
+        if self.scanned.len() + turn > self.limits.repeated {
+            return None;
+        }
+        self.scanned.last_mut().expect("just pushed").followed = Some(Followed::Loop);
+        Some(target)
+    }
+
     fn branches(&self) -> usize {
-        let conditional = |s: &&Scanned| matches!(s.flow, Flow::Conditional(..) | Flow::Counted(_));
+        let conditional = |s: &&Scanned| {
+            matches!(s.flow, Flow::Conditional(..) | Flow::Counted(_)) && s.followed.is_none()
+        };
         self.scanned.iter().filter(conditional).count()
     }
 

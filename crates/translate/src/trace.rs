@@ -1,77 +1,43 @@
 //! Weaves the trace into a unit.
 //!
-//! A record is an eight-byte header, the id of the unit's exit, and the values from
-//! which the unit's addresses follow: a value per base register, or per sum of base
-//! and scaled index, anew whenever one of them may have changed. Displacements are
-//! constants and are not written. Two registers that the unit does not use hold the
-//! place in the buffer and intermediate sums; they are given back on the way out.
+//! A record is an eight-byte header, the id of the unit's exit, and the values of those
+//! registers from which the unit's addresses follow and which the reader does not know
+//! yet (see [`crate::known`]). Where the unit leaves the stack pointer where the reader
+//! cannot know it, that is written, too. A register that the unit does not use holds the
+//! place in the buffer; it is given back on the way out.
 
 use crate::context::{SAVED_TRACE, TRACE_NEXT};
 use crate::emit::{Emitter, reg};
-use crate::gs::{lea_indexed, number};
+use crate::gs::number;
+use crate::known::Known;
 use crate::scan::{Flow, Followed, Scanned};
 use crate::translate::Request;
 use crate::unit::Borrowed;
-use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, Register, UsedMemory};
-
-/// A record's header: its id, and how many slots follow it.
-pub fn header(id: u32, slots: usize) -> u32 {
-    assert!(slots < 1 << SLOT_BITS && id < 1 << (31 - SLOT_BITS), "too many units to trace");
-    id << SLOT_BITS | slots as u32
-}
-
-/// So many low bits of a header count the slots.
-pub const SLOT_BITS: u32 = 7;
+use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, UsedMemory};
 
 /// A record is never longer: the buffer's guard page is touched this far ahead.
-pub const GUARD_DISTANCE: i32 = 1024;
-const HEADER: i32 = 8;
-const MOST_SLOTS: usize = (GUARD_DISTANCE - HEADER) as usize / 8 - 8;
-
-/// A value that the record holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Value {
-    base: Option<u8>,
-    index: Option<(u8, u8)>,
-    addr32: bool,
-}
-
-/// The registers that a unit borrows.
-#[derive(Clone, Copy)]
-struct Registers {
-    /// Holds the place in the buffer.
-    next: u8,
-    /// Holds sums, in units that have any.
-    sum: Option<u8>,
-}
-
-impl Value {
-    /// The register that holds the value as it is.
-    fn plain_base(self) -> Option<u8> {
-        match self {
-            Value { base, index: None, addr32: false } => base,
-            _ => None,
-        }
-    }
-}
+const GUARD_DISTANCE: i32 = 1024;
+const HEADER: i32 = why_trace::HEADER_BYTES as i32;
+/// A unit's next instruction may add some, and the supervisor may write its own records.
+const MOST_SLOTS: usize = (GUARD_DISTANCE - HEADER) as usize / 8 - 16;
 
 pub struct Tracer {
     id: u32,
-    registers: Option<Registers>,
-    /// What is written before each instruction.
-    values: Vec<Vec<Value>>,
+    /// The borrowed register, which holds the place in the buffer.
+    next: Option<u8>,
+    /// The registers that are written before each instruction, and behind the last.
+    values: Vec<Vec<u8>>,
 }
 
 impl Tracer {
-    /// Decides what to write and which registers to borrow; shortens the unit where
-    /// too few registers would be left.
+    /// Decides what to write and which register to borrow; shortens the unit where
+    /// none would be left.
     pub fn plan(scanned: &mut Vec<Scanned>, request: &Request) -> Tracer {
         let mut factory = InstructionInfoFactory::new();
-        let mut known: Vec<Value> = Vec::new();
+        let mut known = Known::at_start();
         let mut values = Vec::new();
         let mut used = 1u16 << reg::RSP;
         let mut slots = 0;
-        let mut keep = 0;
         for insn in scanned.iter() {
             let info = factory.info(&insn.insn);
             let uses = info
@@ -83,96 +49,78 @@ impl Tracer {
                 Some(Followed::Return { .. }) => uses | 1 << reg::RCX | 1 << reg::RDX,
                 _ => uses,
             };
-            let needed = needed(&insn.insn, info.used_memory(), &mut known);
-            if keep > 0 && (uses.count_zeros() < 2 || slots + needed.len() > MOST_SLOTS) {
+            if !values.is_empty() && (uses == u16::MAX || slots > MOST_SLOTS) {
                 break;
             }
             used = uses;
+            let needed = needed(&insn.insn, info.used_memory(), &mut known);
             slots += needed.len();
             values.push(needed);
-            keep += 1;
-            forget_changed(&insn.insn, info.used_registers(), &mut known);
+            known.execute(&insn.insn, info.used_registers());
         }
-        scanned.truncate(keep);
+        scanned.truncate(values.len());
+        values.push(tell(reg::RSP, &mut known).into_iter().collect());
         let is_call = scanned[0].flow == Flow::Syscall;
-        let registers = (!is_call).then(|| {
-            let mut free = (0..16u8).filter(|r| used & 1 << r == 0);
-            let next = free.next().expect("a free register");
-            let has_sums =
-                values.iter().flatten().any(|value: &Value| value.plain_base().is_none());
-            Registers { next, sum: has_sums.then(|| free.next().expect("another free register")) }
-        });
-        Tracer { id: request.trace_id, registers, values }
+        let next = (!is_call).then(|| used.trailing_ones() as u8);
+        Tracer { id: request.trace_id, next, values }
     }
 
     pub fn borrows(&self) -> bool {
-        self.registers.is_some()
+        self.next.is_some()
     }
 
-    /// The borrowed registers of a unit that [`Tracer::open`] opens at this offset.
+    /// What a unit borrows that [`Tracer::open`] opens at this offset.
     pub fn borrowed(&self, from: u32) -> Option<Borrowed> {
-        let Registers { next, sum } = self.registers?;
-        // The first instruction there saves the first register.
-        let mut registers = vec![(next, SAVED_TRACE[0])];
-        registers.extend(sum.map(|sum| (sum, SAVED_TRACE[1])));
-        Some(Borrowed { from, registers })
+        // The first instruction there saves the register.
+        Some(Borrowed { from, register: self.next? })
     }
 
+    /// How many slots are written before each instruction, then before the end.
     pub fn slots_before(&self) -> Vec<u16> {
-        let mut total = 0;
-        let mut before = vec![0];
-        for values in &self.values {
-            total += values.len() as u16;
-            before.push(total);
-        }
-        before
+        (0..self.values.len()).map(|index| self.first_slot(index) as u16).collect()
     }
 
-    /// Saves the borrowed registers and makes sure that the record has room.
+    /// Saves the borrowed register and makes sure that the record has room.
     pub fn open(&self, e: &mut Emitter) {
-        let Some(Registers { next, sum }) = self.registers else {
-            return;
-        };
-        e.store(SAVED_TRACE[0], next);
-        if let Some(sum) = sum {
-            e.store(SAVED_TRACE[1], sum);
+        if let Some(next) = self.next {
+            e.store(SAVED_TRACE, next);
+            e.load(next, TRACE_NEXT);
+            e.store_at(next, GUARD_DISTANCE, next);
         }
-        e.load(next, TRACE_NEXT);
-        e.store_at(next, GUARD_DISTANCE, next);
     }
 
+    /// Writes what is written before an instruction, or behind the last.
     pub fn record(&self, index: usize, e: &mut Emitter) {
-        let Some(Registers { next, sum }) = self.registers else {
+        let Some(next) = self.next else {
             return;
         };
-        let first: usize = self.values[..index].iter().map(Vec::len).sum();
-        for (slot, value) in self.values[index].iter().enumerate() {
-            let at = HEADER + 8 * (first + slot) as i32;
-            let from = value.plain_base().unwrap_or_else(|| {
-                let sum = sum.expect("planned for sums");
-                sum_of(e, sum, *value);
-                sum
-            });
-            e.store_at(next, at, from);
+        let first = self.first_slot(index);
+        for (slot, &register) in self.values[index].iter().enumerate() {
+            e.store_at(next, HEADER + 8 * (first + slot) as i32, register);
         }
+    }
+
+    fn first_slot(&self, index: usize) -> usize {
+        self.values[..index].iter().map(Vec::len).sum()
     }
 
     /// Writes the header of a record that ends after `executed` instructions, and
-    /// gives the registers back.
+    /// gives the register back.
     pub fn commit(&self, executed: u32, e: &mut Emitter) {
-        let Some(Registers { next, sum }) = self.registers else {
+        let Some(next) = self.next else {
             return;
         };
-        let slots: usize = self.values[..executed as usize].iter().map(Vec::len).sum();
+        let mut slots = self.first_slot(executed as usize);
+        if executed as usize + 1 == self.values.len() {
+            self.record(executed as usize, e);
+            slots = self.first_slot(self.values.len());
+        }
         if executed > 0 {
             store_header(e, next, self.header(executed, slots));
             e.lea(next, next, HEADER + 8 * slots as i32);
             e.store(TRACE_NEXT, next);
         }
-        e.load(next, SAVED_TRACE[0]);
-        if let Some(sum) = sum {
-            e.load(sum, SAVED_TRACE[1]);
-        }
+        e.load(next, SAVED_TRACE);
     }
 
     /// The same for a system call, which leaves rcx free.
@@ -184,75 +132,37 @@ impl Tracer {
     }
 
     /// Ids are numbered by how many instructions executed, from one on.
-    fn header(&self, executed: u32, slots: usize) -> u32 {
-        header(self.id + executed - 1, slots)
+    fn header(&self, executed: u32, slots: usize) -> i32 {
+        why_trace::header(self.id + executed - 1, slots)
     }
 }
 
-/// `mov qword [register], header`, sign-extended, so headers stay below 2^31.
-fn store_header(e: &mut Emitter, register: u8, header: u32) {
+/// `mov qword [register], header`.
+fn store_header(e: &mut Emitter, register: u8, header: i32) {
     e.bytes(&[0x48 | register >> 3, 0xc7]);
     e.base_displacement(0, register, 0);
-    e.imm32(header as i32);
+    e.imm32(header);
 }
 
-/// The values not yet written from which the instruction's addresses follow.
-fn needed(insn: &Instruction, memory: &[UsedMemory], known: &mut Vec<Value>) -> Vec<Value> {
-    let mut needed = Vec::new();
-    let mut want = |value: Value| {
-        if (value.base.is_some() || value.index.is_some()) && !known.contains(&value) {
-            known.push(value);
-            needed.push(value);
-        }
-    };
-    for m in memory {
-        if m.access() == OpAccess::NoMemAccess {
-            continue;
-        }
-        let base = m.base().is_gpr().then(|| number(m.base()));
-        let index = m.index().is_gpr().then(|| (number(m.index()), m.scale() as u8));
-        let addr32 = m.base().is_gpr32() || m.index().is_gpr32();
-        want(Value { base, index, addr32 });
+/// The registers to be written for an instruction.
+fn needed(insn: &Instruction, memory: &[UsedMemory], known: &mut Known) -> Vec<u8> {
+    // A way out in the middle must find the stack pointer known.
+    let mut needed: Vec<u8> = tell(reg::RSP, known).into_iter().collect();
+    for m in memory.iter().filter(|m| m.access() != OpAccess::NoMemAccess) {
+        let registers = [m.base(), m.index()].into_iter().filter(|r| r.is_gpr());
+        needed.extend(registers.filter_map(|r| tell(number(r), known)));
     }
     if insn.is_string_instruction() && (insn.has_rep_prefix() || insn.has_repne_prefix()) {
-        want(Value { base: Some(reg::RCX), index: None, addr32: false });
+        needed.extend(tell(reg::RCX, known));
     }
     needed
 }
 
-/// A value must be written again once a register in it has changed. Pushes and pops
-/// move the stack pointer by a constant and do not count.
-fn forget_changed(insn: &Instruction, used: &[iced_x86::UsedRegister], known: &mut Vec<Value>) {
-    for u in used {
-        let writes = !matches!(u.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::None);
-        if !writes || !u.register().is_gpr() {
-            continue;
-        }
-        let changed = number(u.register());
-        let pops_stack_pointer =
-            insn.op_count() > 0 && insn.op0_register().full_register() == Register::RSP;
-        if changed == reg::RSP && insn.stack_pointer_increment() != 0 && !pops_stack_pointer {
-            continue;
-        }
-        known.retain(|v| v.base != Some(changed) && v.index.is_none_or(|(i, _)| i != changed));
-    }
-}
-
-/// `lea sum, [base + index*scale]`, in 32 bits where the instruction does so.
-fn sum_of(e: &mut Emitter, sum: u8, value: Value) {
-    if value.addr32 {
-        e.bytes(&[0x67]);
-    }
-    match (value.base, value.index) {
-        (Some(base), Some((index, scale))) => lea_indexed(e, sum, base, index, scale),
-        (Some(base), None) => e.lea(sum, base, 0),
-        (None, Some((index, scale))) => {
-            // Without a base the form has a four-byte displacement.
-            let rex = 0x48 | (sum >> 3) << 2 | (index >> 3) << 1;
-            let sib = (scale.trailing_zeros() as u8) << 6 | (index & 7) << 3 | 5;
-            e.bytes(&[rex, 0x8d, 0x04 | (sum & 7) << 3, sib]);
-            e.imm32(0);
-        }
-        (None, None) => unreachable!("a value has a register"),
-    }
+/// The register, if it must be written to be known.
+fn tell(register: u8, known: &mut Known) -> Option<u8> {
+    let unknown = !known.is_told(register);
+    unknown.then(|| {
+        known.tell(register);
+        register
+    })
 }

@@ -1,11 +1,11 @@
 //! From application code to a [`Unit`].
 
+mod indirect;
+mod system_calls;
+
 use crate::Tool;
-use crate::context::{
-    APP_GS, CALL_CLASSES, CALLS_IN_PROCESS, CallClass, LAST_CALL, OPENS_WATCHED, OTHERS_READY,
-    SAVED_RCX, SAVED_RDX, TARGETS, count_slot,
-};
-use crate::count::{self, Addition};
+use crate::context::{APP_GS, CallClass, SAVED_RCX, SAVED_SCRATCH, Slot, count_slot};
+use crate::count::{self, Addition, Through};
 use crate::emit::{Emitter, Patch, reg};
 use crate::gs;
 use crate::scan::{Fetch, Flow, Followed, Limits, Scanned, call_number, scan};
@@ -20,6 +20,10 @@ const LEGACY_PREFIXES: [u8; 11] =
 
 const UNIT_INSTRUCTIONS: usize = 64;
 const UNIT_BRANCHES: usize = 4;
+
+/// A loop is repeated within its unit up to so many instructions when counting, so that
+/// its turns add to different slots and do not wait for each other.
+const REPEATED: usize = 48;
 
 /// Every unit is at least this long, so that a jump fits over its entry.
 const SHORTEST: usize = 5;
@@ -58,6 +62,7 @@ pub fn translate(request: &Request, fetch: &mut Fetch) -> Result<Unit, Translate
     let limits = Limits {
         instructions: request.at_most.unwrap_or(UNIT_INSTRUCTIONS),
         branches: UNIT_BRANCHES,
+        repeated: if request.tool == Tool::Count { REPEATED } else { 0 },
     };
     let mut scanned = scan(request.pc, fetch, &limits);
     if scanned.is_empty() {
@@ -107,6 +112,11 @@ struct Pad {
 
 enum PadTo {
     Exit(ExitKind),
+    /// To the supervisor, which may send the thread back to make the call here.
+    Ask {
+        next: u64,
+        back: u32,
+    },
     /// A return that did not find the address expected, in rcx now as a difference.
     Elsewhere {
         expected: u64,
@@ -181,7 +191,8 @@ impl<'a> Translator<'a> {
         while self.e.code.len() < SHORTEST {
             self.e.bytes(&[0xcc]);
         }
-        let literals = self.e.finish();
+        let end = self.e.offset();
+        let (_, literals) = self.e.finish();
         let (borrowed, slots) = match &self.tracer {
             Some(tracer) => (tracer.borrowed(opened), tracer.slots_before()),
             None => (None, Vec::new()),
@@ -196,6 +207,7 @@ impl<'a> Translator<'a> {
             committed_from: self.committed_from,
             borrowed,
             slots,
+            end,
             literals,
             displacements: self.displacements,
         })
@@ -214,14 +226,34 @@ impl<'a> Translator<'a> {
         let Some(addition) = self.counting.iter().find(|a| a.before == index) else {
             return;
         };
-        let slot = count_slot(self.spans[index].pc);
-        if addition.flags_free {
-            self.e.add_clobbering_flags(slot, addition.instructions as i32);
-        } else {
-            self.e.add(slot, addition.instructions as i32, SAVED_RCX);
+        let Addition { instructions, through, .. } = *addition;
+        let slot = self.slot(index);
+        match through {
+            Through::Memory => self.e.add_clobbering_flags(slot, instructions as i32),
+            Through::Overwritten { register, may_fault } => {
+                if may_fault {
+                    self.e.store(SAVED_SCRATCH, register);
+                    let loans = [Some((register, SAVED_SCRATCH)), None, None];
+                    self.set_detail(SpanDetail::Borrowed { from: self.e.offset(), loans });
+                }
+                self.e.add_through(register, slot, instructions as i32);
+            }
+            // `indirect` does it.
+            Through::Branch => return,
+            Through::Borrowed => self.e.add(slot, instructions as i32, SAVED_RCX),
         }
+        self.note_counted(instructions);
+    }
+
+    /// The slot that an addition before instruction `index` uses.
+    fn slot(&self, index: usize) -> Slot {
+        // An instruction may be there several times.
+        count_slot(self.spans[index].pc.wrapping_add(index as u64))
+    }
+
+    fn note_counted(&mut self, instructions: u32) {
         let before = self.counted.last().map_or(0, |&(_, total)| total);
-        self.counted.push((self.e.offset(), before + addition.instructions));
+        self.counted.push((self.e.offset(), before + instructions));
     }
 
     /// Emits one instruction; true if control cannot go on behind it.
@@ -230,6 +262,11 @@ impl<'a> Translator<'a> {
         let executed = index as u32 + 1;
         match insn.flow {
             Flow::Next => self.copy(insn)?,
+            Flow::Conditional(condition, _) if insn.followed.is_some() => {
+                let site = self.e.jcc(condition ^ 1);
+                let to = PadTo::Exit(ExitKind::Direct(insn.next()));
+                self.pads.push(Pad { site, to, executed });
+            }
             Flow::Conditional(condition, target) => {
                 let site = self.e.jcc(condition);
                 self.pads.push(Pad { site, to: PadTo::Exit(ExitKind::Direct(target)), executed });
@@ -250,10 +287,14 @@ impl<'a> Translator<'a> {
                 return Ok(self.go_on_at(insn, target, executed));
             }
             Flow::Return(extra) if insn.followed.is_some() => {
-                let Some(Followed::Return { expected }) = insn.followed else {
+                let Some(Followed::Return { expected, certain }) = insn.followed else {
                     unreachable!("a return follows a return address");
                 };
-                self.expected_return(extra, expected, executed);
+                if certain {
+                    self.e.lea(reg::RSP, reg::RSP, 8 + i32::from(extra));
+                } else {
+                    self.expected_return(extra, expected, executed);
+                }
             }
             Flow::IndirectJump | Flow::IndirectCall | Flow::Return(_) => {
                 self.commit(executed);
@@ -293,68 +334,13 @@ impl<'a> Translator<'a> {
         true
     }
 
-    /// A return whose call is part of the unit: the return address is very likely the
-    /// one that was pushed then, and its instructions follow here.
-    fn expected_return(&mut self, extra: u16, expected: u64, executed: u32) {
-        self.e.store(SAVED_RCX, reg::RCX);
-        let from = self.e.offset();
-        let loans = [Some((reg::RCX, SAVED_RCX)), None, None];
-        self.set_detail(SpanDetail::Borrowed { from, loans });
-        self.e.bytes(&[0x59]); // pop rcx
-        if extra != 0 {
-            self.e.lea(reg::RSP, reg::RSP, extra.into());
+    /// Puts an application address into a register. One that is far belongs to another
+    /// image than the unit's own, and no archive holds such a unit.
+    fn load_address(&mut self, register: u8, address: u64) {
+        match self.e.load_near(register, address) {
+            Some(displacement) => self.displacements.push(displacement),
+            None => self.e.load_constant(register, address),
         }
-        let short = i32::try_from(expected as i64).ok().and_then(i32::checked_neg);
-        match short {
-            Some(negative) => self.e.lea(reg::RCX, reg::RCX, negative),
-            None => {
-                self.e.store(SAVED_RDX, reg::RDX);
-                self.e.load_literal(reg::RDX, expected);
-                self.e.bytes(&[0x48, 0xf7, 0xd2]); // not rdx
-                self.e.bytes(&[0x48, 0x8d, 0x4c, 0x11, 0x01]); // lea rcx, [rcx + rdx + 1]
-            }
-        }
-        let found = self.e.jrcxz();
-        let site = self.e.jmp();
-        self.pads.push(Pad { site, to: PadTo::Elsewhere { expected }, executed });
-        self.e.land(found);
-        self.e.load(reg::RCX, SAVED_RCX);
-        if short.is_none() {
-            self.e.load(reg::RDX, SAVED_RDX);
-        }
-    }
-
-    /// The other way out of [`Translator::expected_return`].
-    fn elsewhere(&mut self, expected: u64, executed: u32) {
-        match i32::try_from(expected as i64).ok().filter(|e| e.checked_neg().is_some()) {
-            Some(short) => {
-                self.e.lea(reg::RCX, reg::RCX, short);
-                self.e.store(SAVED_RDX, reg::RDX);
-            }
-            None => {
-                self.e.load_literal(reg::RDX, expected);
-                self.e.bytes(&[0x48, 0x8d, 0x0c, 0x11]); // lea rcx, [rcx + rdx]
-            }
-        }
-        if let Some(tracer) = &self.tracer {
-            tracer.commit(executed, &mut self.e);
-        }
-        let uncounted = self.uncounted(executed);
-        if uncounted != 0 {
-            // rcx holds the target; rdx is free.
-            let slot = count_slot(self.request.pc);
-            self.e.load(reg::RDX, slot);
-            self.e.lea(reg::RDX, reg::RDX, uncounted);
-            self.e.store(slot, reg::RDX);
-        }
-        self.through_table();
-    }
-
-    /// Goes to the application address in rcx; rcx and rdx have been saved.
-    fn through_table(&mut self) {
-        self.e.bytes(&[0x0f, 0xb7, 0xd1]); // movzx edx, cx
-        self.e.bytes(&[0x65, 0xff, 0x24, 0xd5]); // jmp gs:[TARGETS + rdx*8]
-        self.e.imm32(TARGETS);
     }
 
     /// Copies an instruction that means the same wherever it stands, or would but
@@ -437,162 +423,6 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// Looks up the target in the table and goes there. See [`crate::chain`].
-    fn indirect(&mut self, scanned: &Scanned) -> Result<(), TranslateError> {
-        self.e.store(SAVED_RCX, reg::RCX);
-        let from = self.e.offset();
-        let saved_rcx = Some((reg::RCX, SAVED_RCX));
-        self.set_detail(SpanDetail::Borrowed { from, loans: [saved_rcx, None, None] });
-        match scanned.flow {
-            Flow::Return(extra) => {
-                self.e.bytes(&[0x59]); // pop rcx
-                if extra != 0 {
-                    self.e.lea(reg::RSP, reg::RSP, extra.into());
-                }
-            }
-            _ if scanned.insn.segment_prefix() == Register::GS
-                && gs::touches_memory(&scanned.insn) =>
-            {
-                if !self.request.gs_base_writable {
-                    return Err(TranslateError::UnknownGsUse(scanned.insn.ip()));
-                }
-                let switch = gs::Switch::new(&scanned.insn, &[Register::RCX]);
-                let from = switch.to_application(&mut self.e);
-                let [own, application] = switch.loans().map(Some);
-                self.set_detail(SpanDetail::Borrowed {
-                    from,
-                    loans: [saved_rcx, own, application],
-                });
-                self.target_to_rcx(scanned)?;
-                switch.to_own(&mut self.e);
-            }
-            _ => self.target_to_rcx(scanned)?,
-        }
-        if scanned.flow == Flow::IndirectCall {
-            self.e.push_value(scanned.next());
-        }
-        self.e.store(SAVED_RDX, reg::RDX);
-        self.through_table();
-        Ok(())
-    }
-
-    /// `mov rcx, operand` with the operand of an indirect jump or call.
-    fn target_to_rcx(&mut self, scanned: &Scanned) -> Result<(), TranslateError> {
-        let insn = &scanned.insn;
-        let bytes = scanned.bytes();
-        let opcode = bytes.iter().position(|&b| b == 0xff).expect("FF /2 or FF /4");
-        let rex =
-            if opcode > 0 && bytes[opcode - 1] & 0xf0 == 0x40 { bytes[opcode - 1] } else { 0 };
-        let modrm = bytes[opcode + 1];
-        let mut converted = Vec::with_capacity(16);
-        match insn.segment_prefix() {
-            Register::FS => converted.push(0x64),
-            Register::GS => converted.push(0x65),
-            _ => {}
-        }
-        let rip_relative = scanned.rip_displacement.is_some();
-        if !rip_relative && bytes[..opcode].contains(&0x67) {
-            converted.push(0x67);
-        }
-        converted.extend([0x48 | rex & 0x03, 0x8b, modrm & 0xc7 | reg::RCX << 3]);
-        if rip_relative {
-            let end = self.e.here() + converted.len() as u64 + 4;
-            let target = insn.memory_displacement64();
-            let displacement = i32::try_from(target.wrapping_sub(end) as i64)
-                .map_err(|_| TranslateError::OutOfReach(insn.ip()))?;
-            self.displacements.push(self.e.offset() + converted.len() as u32);
-            converted.extend(displacement.to_le_bytes());
-        } else {
-            converted.extend_from_slice(&bytes[opcode + 2..]);
-        }
-        self.e.bytes(&converted);
-        Ok(())
-    }
-
-    /// A system call; true if the unit ends here. The hardware leaves the return
-    /// address in rcx and the flags in r11, so both are free before the call.
-    fn syscall(&mut self, insn: &Scanned, class: Option<CallClass>, executed: u32) -> bool {
-        let next = insn.next();
-        let supervised = ExitKind::Syscall { next };
-        if let Some(tracer) = &self.tracer {
-            tracer.commit_through_rcx(&mut self.e);
-            self.committed_from = Some(self.e.offset());
-        }
-        match class {
-            Some(CallClass::Supervised) => {
-                self.leave(supervised, executed);
-                return true;
-            }
-            Some(CallClass::Direct) => {}
-            Some(CallClass::MayBlock) => self.unless_others_ready(supervised, executed),
-            Some(CallClass::OpensRdi) => self.open_call(&[0x8b, 0x0f], supervised, executed),
-            Some(CallClass::OpensRsi) => self.open_call(&[0x8b, 0x0e], supervised, executed),
-            None => self.call_by_class(supervised, executed),
-        }
-        self.e.add_through_rcx(CALLS_IN_PROCESS, 1);
-        self.e.store(LAST_CALL, reg::RAX);
-        self.e.bytes(&[0x0f, 0x05]);
-        self.set_detail(SpanDetail::Syscall { behind: self.e.offset() });
-        const EFAULT: i32 = 14;
-        self.e.lea(reg::RCX, reg::RAX, EFAULT);
-        let fault = self.e.jrcxz();
-        let fine = self.e.jmp_short();
-        self.e.land(fault);
-        self.pad(ExitKind::SyscallFault { next }, executed);
-        self.e.land(fine);
-        self.e.load_literal(reg::RCX, next);
-        false
-    }
-
-    fn unless_others_ready(&mut self, supervised: ExitKind, executed: u32) {
-        self.e.load(reg::RCX, OTHERS_READY);
-        let alone = self.e.jrcxz();
-        self.pad(supervised, executed);
-        self.e.land(alone);
-    }
-
-    /// Leaves to the supervisor what opens a file in `/proc`. The load of the path's
-    /// first bytes may fault; that is then the supervisor's call too.
-    fn open_call(&mut self, load_ecx: &[u8], supervised: ExitKind, executed: u32) {
-        const PROC: i32 = i32::from_le_bytes(*b"/pro");
-        let e = &mut self.e;
-        e.bytes(load_ecx);
-        e.bytes(&[0x8d, 0x89]); // lea ecx, [rcx - PROC]
-        e.imm32(PROC.wrapping_neg());
-        let in_proc = e.jrcxz();
-        e.load(reg::RCX, OPENS_WATCHED);
-        let elsewhere = e.jrcxz();
-        e.land(in_proc);
-        self.pad(supervised, executed);
-        self.e.land(elsewhere);
-        self.unless_others_ready(supervised, executed);
-    }
-
-    /// The number is known at run time only: look its class up.
-    fn call_by_class(&mut self, supervised: ExitKind, executed: u32) {
-        let e = &mut self.e;
-        e.bytes(&[0x89, 0xc1]); // mov ecx, eax
-        e.bytes(&[0x44, 0x0f, 0xb7, 0xd8]); // movzx r11d, ax
-        e.bytes(&[0x49, 0xf7, 0xd3]); // not r11
-        e.bytes(&[0x4a, 0x8d, 0x4c, 0x19, 0x01]); // lea rcx, [rcx + r11 + 1]
-        let in_table = e.jrcxz();
-        let out = e.jmp_short();
-        e.land(in_table);
-        e.bytes(&[0x0f, 0xb7, 0xc8]); // movzx ecx, ax
-        e.bytes(&[0x65, 0x0f, 0xb6, 0x89]); // movzx ecx, byte gs:[CALL_CLASSES + rcx]
-        e.imm32(CALL_CLASSES);
-        let slow = e.jrcxz();
-        e.lea(reg::RCX, reg::RCX, -(CallClass::Direct as i32));
-        let direct = e.jrcxz();
-        e.load(reg::RCX, OTHERS_READY);
-        let alone = e.jrcxz();
-        e.land(out);
-        e.land(slow);
-        self.pad(supervised, executed);
-        self.e.land(direct);
-        self.e.land(alone);
-    }
-
     fn set_detail(&mut self, detail: SpanDetail) {
         self.spans.last_mut().expect("within an instruction").detail = detail;
     }
@@ -665,6 +495,10 @@ impl<'a> Translator<'a> {
             let kind = match pad.to {
                 PadTo::Elsewhere { expected } => {
                     self.elsewhere(expected, pad.executed);
+                    continue;
+                }
+                PadTo::Ask { next, back } => {
+                    self.asking(next, back, pad.executed);
                     continue;
                 }
                 PadTo::Exit(kind) => kind,

@@ -2,7 +2,7 @@
 //! from its cache addresses back to application state.
 
 use crate::context::Slot;
-use crate::emit::Patch;
+use crate::emit::{Literal, Patch};
 use std::ops::Range;
 
 /// Where a unit hands over. The stub is `int3; jmp rel32`: unlinked, it traps to
@@ -25,6 +25,8 @@ pub enum ExitKind {
     Direct(u64),
     /// The application's `syscall` before this address, all registers in place.
     Syscall { next: u64 },
+    /// The same; going on behind the trap makes the call in the unit.
+    Asks { next: u64 },
     /// The call was made here and answered EFAULT, perhaps only because the engine
     /// had write-protected a page of code.
     SyscallFault { next: u64 },
@@ -104,21 +106,24 @@ pub struct Unit {
     pub counted: Vec<(u32, u32)>,
     /// From this offset on the trace record has been written.
     pub committed_from: Option<u32>,
-    /// Tracing borrows these registers from the offset on until the unit is left.
+    /// Tracing borrows a register from the offset on until the unit is left.
     pub borrowed: Option<Borrowed>,
     /// How many trace slots have been written before each instruction, then in all.
     pub slots: Vec<u16>,
-    /// Offsets of eight-byte literals that hold application addresses.
-    pub literals: Vec<u32>,
+    /// Offset behind the stubs: only literals follow, if any.
+    pub end: u32,
+    /// Application addresses that the code takes from memory.
+    pub literals: Vec<Literal>,
     /// Offsets of four-byte displacements to application memory.
     pub displacements: Vec<u32>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Borrowed {
     pub from: u32,
-    /// The first one holds the place in the trace buffer.
-    pub registers: Vec<(u8, Slot)>,
+    /// Holds the place in the trace buffer; its own value is in
+    /// [`crate::context::SAVED_TRACE`].
+    pub register: u8,
 }
 
 impl Unit {

@@ -18,9 +18,9 @@ pub fn check(e: &mut Emitter, pc: u64, bytes: &[u8]) -> Vec<Patch> {
         let size = [8, 4, 2, 1].into_iter().find(|&size| size <= rest.len()).expect("one fits");
         let mut expected = [0; 8];
         expected[..size].copy_from_slice(&rest[..size]);
-        e.load_literal(reg::RCX, pc + at as u64);
+        e.load_constant(reg::RCX, pc + at as u64);
         e.bytes(load(size));
-        e.load_literal(reg::RDX, u64::from_le_bytes(expected).wrapping_neg());
+        e.load_constant(reg::RDX, u64::from_le_bytes(expected).wrapping_neg());
         e.bytes(&[0x48, 0x8d, 0x0c, 0x11]); // lea rcx, [rcx + rdx]
         let same = e.jrcxz();
         differs.push(e.jmp());

@@ -80,6 +80,35 @@ fn the_count_misses_nothing_at_linkable_exits() {
 }
 
 #[test]
+fn a_short_loop_is_repeated_when_counting() {
+    // lea rdi, [rdi + 8]; cmp rdi, rsi; jne to the beginning; ret
+    let code = [0x48, 0x8d, 0x7f, 8, 0x48, 0x39, 0xf7, 0x75, 0xf7, 0xc3];
+    assert_eq!(unit(&code, Tool::None).spans.len(), 3);
+    let unit = unit(&code, Tool::Count);
+    let turns = unit.spans.iter().filter(|span| span.pc == PC).count();
+    assert!(turns > 4 && unit.spans.len() == 3 * turns, "{turns} turns");
+    // Each turn may be the last one; only the last one leads back.
+    let ends = |exit: &&why_translate::Exit| exit.kind == ExitKind::Direct(PC + 9);
+    assert_eq!(unit.exits.iter().filter(ends).count(), turns);
+    assert!(unit.exits.iter().all(|exit| exit.site.is_some()), "{:?}", unit.exits);
+}
+
+#[test]
+fn a_register_that_holds_the_sum_is_given_back_at_a_fault() {
+    // mov rax, [rdi]; nop up to the greatest length: nothing frees the flags.
+    let mut code = vec![0x48, 0x8b, 0x07];
+    code.resize(100, 0x90);
+    let unit = unit(&code, Tool::Count);
+    let mut decoder = Decoder::with_ip(64, &unit.code, 0, DecoderOptions::NONE);
+    let load = decoder.iter().find(|i| i.memory_base() == iced_x86::Register::RDI).unwrap();
+    let Place::Within(0, loans) = unit.place(load.ip() as u32) else {
+        panic!("the load is the first instruction's");
+    };
+    assert_eq!(loans[0].map(|(register, _)| register), Some(0));
+    assert_eq!(unit.uncounted(load.ip() as u32, 0), -(unit.spans.len() as i64));
+}
+
+#[test]
 fn a_call_and_its_return_stay_in_the_unit() {
     // call +1; ret; nop; ret — the call's target is the nop.
     let unit = unit(
@@ -88,6 +117,37 @@ fn a_call_and_its_return_stay_in_the_unit() {
     );
     let order: Vec<u64> = unit.spans.iter().map(|span| span.pc - PC).collect();
     assert_eq!(order, [0, 6, 7, 5]);
+}
+
+/// What becomes of `call callee; ret`, with the callee behind it.
+fn called(callee: &[u8]) -> Vec<Mnemonic> {
+    let mut code = vec![0xe8, 1, 0, 0, 0, 0xc3];
+    code.extend(callee);
+    code.resize(60, 0);
+    let unit = unit(&code, Tool::None);
+    let mut decoder = Decoder::with_ip(64, &unit.code, AT, DecoderOptions::NONE);
+    let mut order = Vec::new();
+    while decoder.position() < unit.stubs as usize {
+        order.push(decoder.decode().mnemonic());
+    }
+    order
+}
+
+#[test]
+fn a_return_address_that_nobody_can_have_changed_is_not_read() {
+    // Until the unit's last return: push rbx; mov [rsp - 8], rax; pop rbx; ret
+    let kept = called(&[0x53, 0x48, 0x89, 0x44, 0x24, 0xf8, 0x5b, 0xc3]);
+    assert_eq!(kept.iter().filter(|&&m| m == Mnemonic::Jrcxz).count(), 0, "{kept:?}");
+    for changing in [
+        &[0x48, 0x89, 0x04, 0x24, 0xc3][..], // mov [rsp], rax; ret
+        &[0x53, 0x48, 0x89, 0x44, 0x24, 4, 0x5b, 0xc3], // push rbx; mov [rsp + 4], rax; pop rbx; ret
+        &[0x48, 0x89, 0x07, 0xc3],                      // mov [rdi], rax; ret
+        &[0x53, 0xc3],                                  // push rbx; ret
+        &[0x48, 0x89, 0xfc, 0xc3],                      // mov rsp, rdi; ret
+    ] {
+        let checked = called(changing);
+        assert!(checked.contains(&Mnemonic::Jrcxz), "{changing:x?}: {checked:?}");
+    }
 }
 
 #[test]

@@ -63,7 +63,11 @@ pub fn main(args: Args) -> ExitCode {
 fn run(args: &Args) -> Result<Report, EngineError> {
     // First of all: a program must not run for an hour and its report be lost.
     let files = ReportFiles::create(args)?;
-    let command = Command { words: args.command.clone(), tool: args.tool.for_engine() };
+    let command = Command {
+        words: args.command.clone(),
+        tool: args.tool.for_engine(),
+        inspect: args.json.is_some(),
+    };
     let report = launch::run(&command)?;
     write_reports(args, files, &report)?;
     Ok(report)
@@ -169,7 +173,7 @@ fn statistics(args: &Args, report: &Report) -> String {
     if args.tool == Tool::Trace {
         rows.push(("instructions in the trace", grouped(report.trace_instructions)));
         rows.push(("trace records", grouped(report.trace_records)));
-        rows.push(("trace addresses", grouped(report.trace_slots)));
+        rows.push(("trace register values", grouped(report.trace_slots)));
     }
     rows.extend([
         ("processes", grouped(report.processes)),

@@ -86,6 +86,8 @@ fn java() -> Result<Job, String> {
         .args(["Job"]))
 }
 
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
 fn rust() -> Result<Job, String> {
     let dir = fresh("rust")?;
     let manifest =
@@ -96,9 +98,12 @@ fn rust() -> Result<Job, String> {
         Command::new(package::find("cargo")?)
             .args(["build", "--quiet", "--release", "--offline"])
             .current_dir(&dir)
+            // A program like any other: dynamic and for any address, unlike our own.
+            .env("RUSTFLAGS", "-C target-feature=-crt-static -C relocation-model=pic")
+            .env("CARGO_BUILD_TARGET", TARGET)
             .env("CARGO_TARGET_DIR", dir.join("target")),
     )?;
-    Ok(Job::new(dir.join("target/release/job")).env("RUST_BACKTRACE", "0"))
+    Ok(Job::new(dir.join("target").join(TARGET).join("release/job")).env("RUST_BACKTRACE", "0"))
 }
 
 fn go() -> Result<Job, String> {
