@@ -10,17 +10,15 @@
 
 use crate::image::Identity;
 use crate::memory::PAGE;
-use crate::seal::{self, SEAL_BYTES};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
-use rustc_hash::FxHasher;
 use std::fs::File;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use why_translate::Tool;
+use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"why-code";
 
@@ -43,9 +41,6 @@ pub enum Section {
 }
 
 const SECTIONS: usize = 6;
-
-/// In Linux since 5.14.
-const MADV_POPULATE_READ: i32 = 22;
 
 /// What an archive is of; everything in it must match.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -95,9 +90,12 @@ pub struct Archive {
     pub bias: u64,
     /// Where the code lies with that image base.
     pub at: u64,
+    /// The image's identity alone tells that it is as it was.
+    pub settled: bool,
     sections: [(usize, usize); SECTIONS],
     checksum: u32,
-    seal_at: usize,
+    /// Where what has been summed up begins.
+    body: usize,
 }
 
 impl Archive {
@@ -113,35 +111,20 @@ impl Archive {
         }
         let bias = cursor.u64()?;
         let at = cursor.u64()?;
+        let settled = cursor.u32()? != 0;
         let mut sections = [(0, 0); SECTIONS];
         for section in &mut sections {
             *section = (cursor.u64()? as usize, cursor.u64()? as usize);
             bytes.get(section.0..section.1)?;
         }
         let checksum = cursor.u32()?;
-        let seal_at = cursor.at;
-        cursor.take(SEAL_BYTES)?;
-        Some(Archive { file, map, bias, at, sections, checksum, seal_at })
+        let body = cursor.at;
+        Some(Archive { file, map, bias, at, settled, sections, checksum, body })
     }
 
-    /// Whether it has been checked since the machine was started.
-    pub fn is_sealed(&self) -> bool {
-        let seal = &self.map.bytes()[self.seal_at..self.seal_at + SEAL_BYTES];
-        self.file.metadata().is_ok_and(|metadata| seal::holds(seal, &metadata))
-    }
-
+    /// Whether it is what was written.
     pub fn is_sound(&self) -> bool {
-        self.map.populate();
-        checksum(&self.map.bytes()[self.seal_at + SEAL_BYTES..]) == self.checksum
-    }
-
-    /// It has been checked and compared with its image.
-    pub fn seal(&self, key: &Key) {
-        // By its name there may be another one by now.
-        let same = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        let file = File::options().write(true).open(same);
-        // Without a seal it is checked again next time, and that is all.
-        let _ = file.and_then(|file| seal::put(&file, self.seal_at as u64, &key.identity));
+        checksum(&self.map.bytes()[self.body..]) == self.checksum
     }
 
     /// Code and literals are mapped together from here in the file on.
@@ -186,9 +169,7 @@ impl Archive {
 
 /// Tells damaged from sound; whoever means harm can do worse to files of the same user.
 pub fn checksum(bytes: &[u8]) -> u32 {
-    let mut hasher = FxHasher::default();
-    hasher.write(bytes);
-    let sum = hasher.finish();
+    let sum = xxh3_64(bytes);
     (sum ^ sum >> 32) as u32
 }
 
@@ -225,6 +206,7 @@ impl<const N: usize> Records<'_, N> {
 pub struct Contents {
     pub bias: u64,
     pub at: u64,
+    pub settled: bool,
     pub sections: [Vec<u8>; SECTIONS],
 }
 
@@ -235,7 +217,8 @@ pub fn write(directory: &Path, key: &Key, contents: &Contents) -> std::io::Resul
     header.extend(key.bytes());
     header.extend(contents.bias.to_le_bytes());
     header.extend(contents.at.to_le_bytes());
-    let beginning = header.len() + SECTIONS * 16 + 4 + SEAL_BYTES;
+    header.extend(u32::from(contents.settled).to_le_bytes());
+    let beginning = header.len() + SECTIONS * 16 + 4;
     let mut body = Vec::new();
     for (index, section) in contents.sections.iter().enumerate() {
         if [Section::Code as usize, Section::Literals as usize].contains(&index) {
@@ -249,8 +232,6 @@ pub fn write(directory: &Path, key: &Key, contents: &Contents) -> std::io::Resul
         }
     }
     header.extend(checksum(&body).to_le_bytes());
-    // Whoever opens it first compares and seals it.
-    header.extend([0; SEAL_BYTES]);
     let name = key.file_name();
     // Others may use the same directory, from where process numbers are others.
     let random = RandomState::new().hash_one(std::process::id());
@@ -264,8 +245,7 @@ pub fn write(directory: &Path, key: &Key, contents: &Contents) -> std::io::Resul
     written
 }
 
-/// A file mapped for reading. Archives are only ever replaced, never changed in place but
-/// for their seal.
+/// A file mapped for reading. Archives are only ever replaced, never changed in place.
 struct Map {
     start: NonNull<u8>,
     size: usize,
@@ -279,12 +259,6 @@ impl Map {
         let start =
             unsafe { mmap(None, NonZeroUsize::new(size)?, ProtFlags::PROT_READ, flags, file, 0) };
         Some(Map { start: start.ok()?.cast(), size })
-    }
-
-    /// Has the kernel provide all pages now: cheaper than by faults.
-    fn populate(&self) {
-        // SAFETY: the range is the mapping; its contents stay what they are.
-        unsafe { libc::madvise(self.start.as_ptr().cast(), self.size, MADV_POPULATE_READ) };
     }
 
     fn bytes(&self) -> &[u8] {

@@ -325,6 +325,7 @@ impl<'a> Freezer<'a> {
         Some(Contents {
             bias: self.image.bias,
             at: self.at,
+            settled: self.image.settled,
             sections: [pages, units, links, self.bytes, self.literals.values, descriptions],
         })
     }

@@ -6,6 +6,11 @@ use std::fs::Metadata;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long ago a file must have changed for another change to be sure to show in its
+/// times: several ticks of the coarsest clock they come from.
+const TICKS: Duration = Duration::from_secs(2);
 
 /// A state of a file. A file that was written since has another change time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +46,13 @@ impl Identity {
         }
     }
 
+    /// Whether whatever is written to the file from now on makes it another identity.
+    pub fn is_settled(&self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let changed = Duration::new(self.changed.0.max(0) as u64, self.changed.1 as u32);
+        changed + TICKS < now
+    }
+
     pub fn bytes(&self) -> Vec<u8> {
         let (m, c) = (self.modified, self.changed);
         [self.device, self.inode, self.size, m.0 as u64, m.1 as u64, c.0 as u64, c.1 as u64]
@@ -60,12 +72,15 @@ pub struct Image {
     pub bias: Address,
     /// Where in the file the mapping begins.
     pub start: u64,
+    /// Its identity was settled when it was mapped.
+    pub settled: bool,
 }
 
 impl Image {
     pub fn new(identity: Identity, range: Range<Address>, offset: u64) -> Image {
         let bias = range.start.wrapping_sub(offset);
-        Image { identity, range, bias, start: offset }
+        let settled = identity.is_settled();
+        Image { identity, range, bias, start: offset, settled }
     }
 
     /// The address of an offset in the file.

@@ -140,28 +140,28 @@ impl Supervisor {
 /// Pages compared at once.
 const AT_ONCE: usize = 8;
 
-/// The archive of an image, if there is one and the code it was made from is the same.
-fn open_archive(key: &Key, mut read: impl FnMut(&mut [u8], u64) -> bool) -> Option<Archive> {
+/// The archive of an image, if there is one, it is sound, and the code it was made from is
+/// the same. Where the identity cannot tell, the code is compared.
+fn open_archive(key: &Key, read: impl FnMut(&mut [u8], u64) -> bool) -> Option<Archive> {
     let archive = Archive::open(&archive::directory()?, key)?;
-    if archive.is_sealed() {
-        return Some(archive);
-    }
+    let good = archive.is_sound() && (archive.settled || is_of_same_code(&archive, read));
+    good.then_some(archive)
+}
+
+fn is_of_same_code(archive: &Archive, mut read: impl FnMut(&mut [u8], u64) -> bool) -> bool {
     let pages: Vec<[u32; 2]> = archive.records::<2>(Section::Pages).iter().collect();
     let mut buffer = vec![0; AT_ONCE * PAGE as usize];
     // One read for a run of pages is cheaper than one for each.
-    let runs = pages.chunk_by(|[one, _], [next, _]| one + PAGE as u32 == *next);
-    let same = runs.flat_map(|run| run.chunks(AT_ONCE)).all(|run| {
-        let bytes = &mut buffer[..run.len() * PAGE as usize];
-        // Memory behind the file's end is zero.
-        bytes.fill(0);
-        let sums = run.iter().map(|[_, sum]| *sum);
-        read(bytes, run[0][0].into()) && bytes.chunks(PAGE as usize).map(checksum).eq(sums)
-    });
-    let good = same && archive.is_sound();
-    if good {
-        archive.seal(key);
-    }
-    good.then_some(archive)
+    let mut runs = pages.chunk_by(|[one, _], [next, _]| one + PAGE as u32 == *next);
+    runs.all(|run| {
+        run.chunks(AT_ONCE).all(|run| {
+            let bytes = &mut buffer[..run.len() * PAGE as usize];
+            // Memory behind the file's end is zero.
+            bytes.fill(0);
+            let sums = run.iter().map(|[_, sum]| *sum);
+            read(bytes, run[0][0].into()) && bytes.chunks(PAGE as usize).map(checksum).eq(sums)
+        })
+    })
 }
 
 /// Reads what the file has of these bytes.

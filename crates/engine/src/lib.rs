@@ -30,7 +30,6 @@ mod ptrace;
 mod regions;
 mod relay;
 mod report;
-mod seal;
 mod settle;
 mod shared;
 mod shown_maps;
