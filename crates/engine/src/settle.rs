@@ -190,8 +190,14 @@ impl Supervisor {
         }
     }
 
+    /// The thread's count is wrong by so much. While another one is executing, its figures
+    /// are being changed: the thread then waits for its turn.
     pub(crate) fn adjust_count(&mut self, tid: Tid, by: i64) {
         if by == 0 {
+            return;
+        }
+        if self.space_of(tid).current.is_some_and(|current| current != tid) {
+            self.task(tid).recount += by;
             return;
         }
         match self.options.tool {
