@@ -6,7 +6,7 @@ use crate::error::Halt;
 use crate::glue::{GLUE, Glue};
 use crate::inject::Part;
 use crate::maps::{self, Mapping};
-use crate::memory::{Memory, page_of};
+use crate::memory::{Address, Memory, page_of};
 use crate::memory_calls::KERNELS_OWN;
 use crate::ptrace::{self, Registers, Stop};
 use crate::space::{Space, SpaceId};
@@ -38,8 +38,15 @@ impl Supervisor {
         let id = self.add_space(space);
         self.task(tid).space = id;
         let maps = maps::read(tid)?;
+        if self.recorder.is_some() {
+            self.hide_kernel_code(tid, start.rsp)?;
+            self.record_program(tid, &maps)?;
+        }
         self.map_context(tid, &start)?;
         self.report.processes += 1;
+        if self.replays() {
+            return self.begin_replay(tid, &maps);
+        }
         self.claim_code(tid, maps)?;
         self.start_trace(tid)?;
         self.look_at_directory(tid);
@@ -60,20 +67,49 @@ impl Supervisor {
         space.glue = Glue(entry);
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
-        let map = [0, TOTAL_BYTES as u64, protection, flags, u64::MAX, 0];
+        let hint = if self.replays() { crate::stub::CONTEXT } else { 0 };
+        let map = [hint, TOTAL_BYTES as u64, protection, flags, u64::MAX, 0];
         let context = self.must(tid, "mapping the engine's context", libc::SYS_mmap, map)?;
         self.space_of(tid).context = context;
         let arena = self.add_arena(tid, entry)?;
         let code = self.space_of(tid).code.clone();
         self.map_targets(tid, &code.borrow().targets)?;
+        let class_table = match self.options.tool {
+            Tool::Exact => Vec::new(),
+            _ => calls::class_table(),
+        };
         let space = self.space_of(tid);
         let classes =
-            [(CALL_CLASSES, calls::class_table()), (MAP_PROTECTIONS, calls::map_tables())];
+            [(CALL_CLASSES, class_table), (MAP_PROTECTIONS, calls::map_tables())];
         for (at, table) in classes {
             space.memory.write(context + at as u64, &table).map_err(|_| Halt::Gone)?;
         }
+        space.begin_count();
         space.glue = Glue(arena);
         space.memory.write(entry, &original).map_err(|_| Halt::Gone)
+    }
+
+    /// Hides the vDSO from the program, which would learn from it what is not recorded.
+    fn hide_kernel_code(&mut self, tid: Tid, stack: Address) -> Outcome<()> {
+        const AT_IGNORE: u64 = 1;
+        let memory = &self.space_of(tid).memory;
+        let read = |at: Address| memory.read_u64(at).map_err(|_| Halt::Gone);
+        // The stack: argc, argv, 0, envp, 0, then pairs of key and value.
+        let mut at = stack + 8 * (read(stack)? + 2);
+        while read(at)? != 0 {
+            at += 8;
+        }
+        at += 8;
+        loop {
+            match read(at)? {
+                libc::AT_NULL => return Ok(()),
+                libc::AT_SYSINFO_EHDR => {
+                    memory.write_u64(at, AT_IGNORE).map_err(|_| Halt::Gone)?;
+                }
+                _ => {}
+            }
+            at += 16;
+        }
     }
 
     /// Takes the right to execute from all application memory.

@@ -10,6 +10,7 @@ use crate::signals::{self};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
 use libc::siginfo_t;
+use why_record::event::Cause;
 use why_translate::context::{SAVED_RCX, SAVED_RDX};
 use why_translate::{ExitKind, Place, SpanDetail, TranslateError};
 
@@ -22,6 +23,7 @@ const LONGEST: usize = 15;
 impl Supervisor {
     /// Lets a thread go on at an application address.
     pub(crate) fn enter(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        self.record_resume(tid, &registers)?;
         let pc = registers.rip;
         if registers.eflags & TRAP_FLAG != 0 && self.space_of(tid).regions.is_executable(pc) {
             // It steps itself: every instruction must be seen to end.
@@ -173,8 +175,26 @@ impl Supervisor {
 
     fn left(&mut self, tid: Tid, from: UnitId, exit: usize) -> Outcome<()> {
         let code = self.space_of(tid).code.clone();
-        let kind = code.borrow().placed(from).unit.exits[exit].kind;
+        let (kind, alone) = {
+            let code = code.borrow();
+            let unit = &code.placed(from).unit;
+            (unit.exits[exit].kind, unit.alone)
+        };
         match kind {
+            ExitKind::Direct(target) if alone && self.task(tid).stops_at.is_some() => {
+                let registers = ptrace::registers(tid)?;
+                self.stopped_on_the_way(tid, Registers { rip: target, ..registers })
+            }
+            ExitKind::Indirect => {
+                let registers = ptrace::registers(tid)?;
+                let registers = self.unspill(tid, registers, registers.rcx);
+                self.stopped_on_the_way(tid, registers)
+            }
+            ExitKind::Direct(target) if self.has_stopped(tid) => {
+                // It has executed an instruction whose result is to be recorded.
+                let registers = ptrace::registers(tid)?;
+                self.enter(tid, Registers { rip: target, ..registers })
+            }
             ExitKind::Direct(target) => match self.unit_for_quietly(tid, target) {
                 Some(to) if !code.borrow().is_dead(from) => {
                     code.borrow_mut().link(from, exit as u32, to);
@@ -211,6 +231,18 @@ impl Supervisor {
             ExitKind::Stale => {
                 let registers = ptrace::registers(tid)?;
                 self.code_changed(tid, from, registers)
+            }
+            ExitKind::Varies { pc } => {
+                let registers = Registers { rip: pc, ..ptrace::registers(tid)? };
+                if self.replays() {
+                    return self.replay_stop(tid, &registers, Cause::Instruction);
+                }
+                self.record_stop(tid, &registers, Cause::Instruction)?;
+                self.enter_few(tid, registers, 1, true)
+            }
+            ExitKind::Stopped { pc } => {
+                let registers = ptrace::registers(tid)?;
+                self.stopped_on_the_way(tid, Registers { rip: pc, ..registers })
             }
             ExitKind::Unsupported { pc } => Err(self.unknown_instruction(tid, pc).into()),
         }

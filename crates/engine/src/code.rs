@@ -12,6 +12,7 @@ use crate::tracing::Shapes;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+use why_translate::context::CallClass;
 use why_translate::{ExitKind, Request, Tool, TranslateError, Unit, chain, translate};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -180,7 +181,7 @@ impl Code {
         source: &mut dyn CodeSource,
     ) -> std::result::Result<Address, TranslateError> {
         let started = Instant::now();
-        let first = self.translate_one(pc, source, None)?;
+        let first = self.translate_one(pc, source, None, false)?;
         let mut next = vec![first];
         let mut budget = AHEAD;
         while let Some(id) = next.pop() {
@@ -195,7 +196,7 @@ impl Code {
                 }
                 budget -= 1;
                 // Code ahead that cannot be translated is reported when it is reached.
-                if let Ok(id) = self.translate_one(target, source, None) {
+                if let Ok(id) = self.translate_one(target, source, None, false) {
                     next.insert(0, id);
                 }
             }
@@ -204,13 +205,16 @@ impl Code {
         Ok(self.placed(first).at)
     }
 
-    /// A unit of a single instruction that nothing else ever enters.
-    pub fn translate_single(
+    /// A unit of at most so many instructions that nothing else ever enters, and that is
+    /// linked to nothing; `plain` if instructions whose results vary are like others.
+    pub fn translate_few(
         &mut self,
         pc: Address,
         source: &mut dyn CodeSource,
+        at_most: usize,
+        plain: bool,
     ) -> std::result::Result<Address, TranslateError> {
-        let id = self.translate_one(pc, source, Some(1))?;
+        let id = self.translate_one(pc, source, Some(at_most), plain)?;
         Ok(self.placed(id).at)
     }
 
@@ -219,18 +223,22 @@ impl Code {
         pc: Address,
         source: &mut dyn CodeSource,
         at_most: Option<usize>,
+        plain: bool,
     ) -> std::result::Result<UnitId, TranslateError> {
         let arena = self.arena_for(pc).expect("the caller made room");
         let trace_id = match self.tool {
             Tool::Trace => self.shapes.read().expect("no panic").next_id(),
             _ => 0,
         };
+        let exact = self.tool == Tool::Exact;
         let request = Request {
             pc,
             at: self.arenas[arena].next(),
             tool: self.tool,
             at_most,
-            call_class: calls::class,
+            // What is recorded is recorded by the supervisor.
+            call_class: if exact { |_| CallClass::Supervised } else { calls::class },
+            leave_before_varying: exact && !plain,
             trace_id,
             verify: source.can_change_unseen(pc),
             gs_base_writable: crate::processor::gs_base_writable(),

@@ -13,6 +13,7 @@ use crate::signals::{self, Disposition, NEVER_BLOCKED};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{Call, State, Tid};
 use libc::siginfo_t;
+use why_record::event::Cause;
 use why_translate::context::TRACE_NEXT;
 use why_translate::{Place, TranslateError};
 
@@ -168,6 +169,11 @@ impl Supervisor {
     ) -> Outcome<()> {
         let signal = info.si_signo;
         let synchronous = signals::is_synchronous(&info);
+        let cause = if synchronous { Cause::Fault(signal) } else { Cause::Signal(signal) };
+        if self.replays() {
+            return self.replay_stop(tid, &registers, cause);
+        }
+        self.record_stop(tid, &registers, cause)?;
         let blocked = synchronous && self.task(tid).hidden_mask & signals::bit(signal) != 0;
         let disposition = match self.disposition(tid, signal) {
             _ if blocked => Disposition::Terminate,
@@ -251,6 +257,7 @@ impl Supervisor {
             }
         }
         let mask = ptrace::signal_mask(tid)?;
+        self.record_frame(tid)?;
         self.task(tid).hidden_mask |= mask & NEVER_BLOCKED;
         if mask & NEVER_BLOCKED != 0 {
             ptrace::set_signal_mask(tid, mask & !NEVER_BLOCKED)?;
@@ -530,12 +537,23 @@ impl Supervisor {
 
     /// Executes one instruction from a unit that is not kept.
     pub(crate) fn enter_single(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        self.enter_few(tid, registers, 1, false)
+    }
+
+    /// Executes at most so many instructions from a unit that is not kept.
+    pub(crate) fn enter_few(
+        &mut self,
+        tid: Tid,
+        registers: Registers,
+        at_most: usize,
+        plain: bool,
+    ) -> Outcome<()> {
         let pc = registers.rip;
         self.make_room(tid, pc)?;
         let space = self.space_of(tid);
         let code = space.code.clone();
         let mut reader = crate::regions::Reader::new(&mut space.regions, &space.memory);
-        let unit = code.borrow_mut().translate_single(pc, &mut reader);
+        let unit = code.borrow_mut().translate_few(pc, &mut reader, at_most, plain);
         match unit {
             Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
             Err(TranslateError::NoInstruction(_)) => self.try_instruction(tid, registers),

@@ -52,6 +52,9 @@ pub fn write(unit: &Unit, bias: u64, to: &mut Vec<u8>) {
             ExitKind::Unsupported { pc } => (4, pc),
             ExitKind::Stale => (5, unit.pc),
             ExitKind::Asks { next } => (6, next),
+            ExitKind::Indirect => (9, unit.pc),
+            ExitKind::Stopped { pc } => (7, pc),
+            ExitKind::Varies { pc } => (8, pc),
         };
         w.number(tag);
         w.address(address);
@@ -108,6 +111,9 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
             4 => ExitKind::Unsupported { pc: address },
             5 => ExitKind::Stale,
             6 => ExitKind::Asks { next: address },
+            7 => ExitKind::Stopped { pc: address },
+            9 => ExitKind::Indirect,
+            8 => ExitKind::Varies { pc: address },
             _ => return None,
         };
         exits.push(Exit { stub, site, kind, executed });
@@ -128,6 +134,7 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
         committed_from: None,
         borrowed: None,
         shape: None,
+        alone: false,
         end,
         literals,
         displacements,
@@ -240,6 +247,7 @@ mod tests {
             at_most: None,
             call_class: crate::calls::class,
             trace_id: 0,
+            leave_before_varying: false,
             verify: false,
             gs_base_writable: false,
             transactions: false,

@@ -16,6 +16,12 @@ pub enum EngineError {
          not translate; please report it"
     )]
     UnknownInstruction { text: String, bytes: String, pc: u64 },
+    #[error("{0}")]
+    Recording(#[from] why_record::RecordError),
+    #[error("the replay differs from the recording at event {event}: {how}; please report it")]
+    Diverged { event: u64, how: String },
+    #[error("the recording was cut short: it ends after event {event}, and so does the replay")]
+    CutShort { event: u64 },
     #[error("{what}: {source}; `why doctor` tells what this machine allows")]
     System { what: String, source: std::io::Error },
 }

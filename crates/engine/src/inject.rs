@@ -155,6 +155,18 @@ impl Supervisor {
         Ok(())
     }
 
+    /// Maps a part of a recorded file.
+    pub(crate) fn map_recorded(
+        &mut self,
+        tid: Tid,
+        file: BorrowedFd<'_>,
+        part: &Part,
+        flags: i32,
+    ) -> Outcome<()> {
+        let mapped = self.map_file(tid, file, libc::O_RDONLY, part, flags)?;
+        expect_success("mapping a recorded file", mapped.unwrap_or_else(|error| error)).map(drop)
+    }
+
     /// Maps an archive's code; false if there is something else, or if the target may not
     /// have it.
     pub(crate) fn map_archive(

@@ -10,7 +10,10 @@ use crate::messages::{Message, Messages, send};
 use crate::processor;
 use crate::ptrace::{self, Stop};
 use crate::relay::{Relay, Witness};
+use crate::recording::Recorder;
+use crate::replaying::{Outputs, Replayer};
 use crate::report::Report;
+use crate::stub::Stub;
 use crate::signals::{self, Action, Actions};
 use crate::space::SpaceId;
 use crate::supervisor::{Options, Supervisor};
@@ -26,10 +29,12 @@ use std::io::{PipeReader, Read, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
+use why_record::store::Recording;
 use why_translate::Tool;
 
 pub struct Command {
@@ -39,6 +44,16 @@ pub struct Command {
     pub inspect: bool,
     /// Where every access of a traced program is written down.
     pub accesses: Option<File>,
+    pub course: Course,
+}
+
+/// What comes of a run.
+pub enum Course {
+    Run,
+    /// A recording, into this directory.
+    Record(PathBuf),
+    /// This process of the recording in this directory runs again.
+    Replay(PathBuf, i32),
 }
 
 /// The supervisor's ways to `why`.
@@ -59,7 +74,11 @@ pub fn run(command: &Command) -> Result<Report> {
         status: 125,
         message: "no program was named; give it after --".to_owned(),
     })?;
-    let path = program::find(name)?;
+    let stub = matches!(command.course, Course::Replay(..)).then(Stub::new).transpose()?;
+    let path = match &stub {
+        Some(stub) => stub.path(),
+        None => program::find(name)?,
+    };
     let (messages, to_messages) = pair()?;
     let (relay, from_relay) = pair()?;
     let why = nix::unistd::getpid();
@@ -190,7 +209,9 @@ fn try_supervise(
     // A target on another processor only costs time.
     let processor = processor::pin_here().ok();
     let tid = start(command, path, mask)?;
-    inherited::release_descriptors(libc::STDERR_FILENO + 1);
+    if !matches!(command.course, Course::Replay(..)) {
+        inherited::release_descriptors(libc::STDERR_FILENO + 1);
+    }
     let mut witness = Witness::new(front.relay, tid)?;
     timer::prepare();
     let why = front.why;
@@ -229,6 +250,20 @@ fn try_supervise(
         }),
     };
     let mut supervisor = Supervisor::new(options, tid);
+    match &command.course {
+        Course::Run => {}
+        Course::Record(path) => {
+            supervisor.recorder = Some(Recorder::new(Recording::open(path)));
+        }
+        Course::Replay(path, process) => {
+            let outputs = Outputs {
+                output: Box::new(std::io::BufWriter::new(std::io::stdout())),
+                error: Box::new(std::io::stderr()),
+            };
+            let recording = Recording::open(path);
+            supervisor.replayer = Some(Replayer::new(&recording, *process, outputs)?);
+        }
+    }
     supervisor.begin_with(tid)?;
     let result = supervisor.run();
     if result.is_err() {
@@ -339,12 +374,13 @@ impl Supervisor {
     }
 
     /// Ends all that is left of the target.
-    fn kill_all(&mut self) {
+    pub(crate) fn kill_all(&mut self) {
         for task in self.tasks.values() {
             // SAFETY: plain system call; these are our own tracees.
             unsafe { libc::kill(task.pid, libc::SIGKILL) };
         }
         while ptrace::wait(-1).is_ok() {}
+        self.tasks.clear();
     }
 }
 

@@ -97,6 +97,7 @@ impl Supervisor {
                 result
             }
         };
+        self.record_memory_call(tid, &registers, result)?;
         self.finish(tid, returned(&registers, result))
     }
 
@@ -175,7 +176,7 @@ impl Supervisor {
     }
 
     /// The application counts this range as executable from now on.
-    fn allow_code(
+    pub(crate) fn allow_code(
         &mut self,
         tid: Tid,
         range: Range<Address>,
@@ -207,7 +208,7 @@ impl Supervisor {
     }
 
     /// Nothing in this range is what it was.
-    fn forget_code(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
+    pub(crate) fn forget_code(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
         self.code_replaced(tid, range.clone())?;
         self.space_of(tid).regions.remove(&range);
         Ok(())

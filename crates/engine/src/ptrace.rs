@@ -153,6 +153,28 @@ pub fn set_signal_mask(tid: pid_t, mask: u64) -> Result<()> {
     expect_alive("setsigmask", tid, request(libc::PTRACE_SETSIGMASK, tid, 8, data)).map(drop)
 }
 
+/// The vector and floating point registers, as XSAVE lays them out.
+pub fn vectors(tid: pid_t) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; MOST_VECTOR_BYTES];
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let data = std::ptr::from_mut(&mut part) as usize;
+    let got = request(libc::PTRACE_GETREGSET, tid, NT_X86_XSTATE, data);
+    expect_alive("getregset", tid, got)?;
+    bytes.truncate(part.iov_len);
+    Ok(bytes)
+}
+
+pub fn set_vectors(tid: pid_t, bytes: &[u8]) -> Result<()> {
+    let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let data = std::ptr::from_ref(&part) as usize;
+    let set = request(libc::PTRACE_SETREGSET, tid, NT_X86_XSTATE, data);
+    expect_alive("setregset", tid, set).map(drop)
+}
+
+const NT_X86_XSTATE: usize = 0x202;
+/// More than any CPU has, tiles included.
+const MOST_VECTOR_BYTES: usize = 16 << 10;
+
 /// What `waitpid` reported of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {

@@ -31,6 +31,11 @@ pub struct Report {
     pub flushes: u64,
     pub executable_outside_cache: u64,
     pub descendants_alive: u64,
+    /// The process that was started.
+    pub first: i32,
+    /// Events that were recorded or replayed.
+    pub events: u64,
+    pub log_bytes: u64,
 }
 
 impl Report {

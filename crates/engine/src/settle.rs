@@ -8,7 +8,7 @@ use crate::ptrace::{self, Registers, Stop};
 use crate::signals::{self};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
-use why_translate::context::{FIRST_COUNT, LAST_CALL, SAVED_RCX, SAVED_RDX, SAVED_TRACE};
+use why_translate::context::{LAST_CALL, SAVED_RCX, SAVED_RDX, SAVED_TRACE};
 use why_translate::{ExitKind, Place, Tool};
 
 impl Supervisor {
@@ -146,8 +146,11 @@ impl Supervisor {
                     let pc = unit.spans.last().expect("a unit is not empty").pc;
                     Some(Registers { rip: pc, ..*registers })
                 }
+                ExitKind::Indirect => Some(self.unspill(tid, *registers, registers.rcx)),
                 ExitKind::Stale => Some(Registers { rip: unit.pc, ..*registers }),
-                ExitKind::Unsupported { pc } => Some(Registers { rip: pc, ..*registers }),
+                ExitKind::Unsupported { pc }
+                | ExitKind::Stopped { pc }
+                | ExitKind::Varies { pc } => Some(Registers { rip: pc, ..*registers }),
             },
             Place::Within(..) | Place::Leaving => None,
         }
@@ -185,7 +188,7 @@ impl Supervisor {
         let placed = code.placed(id);
         match code.tool() {
             Tool::None => {}
-            Tool::Count => self.adjust_count(tid, placed.unit.uncounted(offset, executed)),
+            Tool::Count | Tool::Exact => self.adjust_count(tid, placed.unit.uncounted(offset, executed)),
             Tool::Trace => self.trace_partial(tid, placed, offset, executed, registers),
         }
     }
@@ -202,10 +205,9 @@ impl Supervisor {
         }
         match self.options.tool {
             Tool::None => {}
-            Tool::Count => {
+            Tool::Count | Tool::Exact => {
                 let space = self.space_of(tid);
-                let count = space.read_slot(FIRST_COUNT).wrapping_add_signed(by);
-                space.write_slot(FIRST_COUNT, count);
+                space.counted = space.counted.wrapping_add_signed(by);
             }
             Tool::Trace => self.trace_recount(tid, by),
         }

@@ -13,7 +13,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Instant;
-use why_translate::context::{COUNT_SLOTS, FIRST_COUNT, Slot, TOTAL_BYTES};
+use crate::stopping::FAR;
+use why_translate::context::{COUNT_SLOTS, Slot, TOTAL_BYTES};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SpaceId(pub u32);
@@ -40,6 +41,12 @@ pub struct Space {
     pub looks_left: u32,
     /// Threads that use this space.
     pub users: usize,
+    /// The instructions counted so far, but for those since the slots were last set.
+    pub counted: u64,
+    /// Where the slots began to count.
+    pub slot_starts: [i64; COUNT_SLOTS],
+    /// How many instructions have been reported.
+    pub reported: u64,
     pub trace: Option<crate::tracing::SpaceTrace>,
     /// Where the trace ended, read when the space was about to end.
     pub trace_next: Address,
@@ -62,6 +69,9 @@ impl Space {
             others_ready: false,
             careful: false,
             users: 0,
+            counted: 0,
+            slot_starts: [FAR; COUNT_SLOTS],
+            reported: 0,
             trace: None,
             trace_next: 0,
         }
@@ -76,16 +86,12 @@ impl Space {
         let _ = self.memory.write_u64(self.context + slot.0 as u64, value);
     }
 
-    /// The instructions counted so far; counting begins anew.
-    pub fn take_count(&self) -> u64 {
-        let at = self.context + FIRST_COUNT.0 as u64;
-        let mut bytes = [0; 8 * COUNT_SLOTS];
-        if self.memory.read_exact(at, &mut bytes).is_err() {
-            return 0;
-        }
-        let _ = self.memory.write(at, &[0; 8 * COUNT_SLOTS]);
-        let slots = bytes.chunks(8).map(|slot| u64::from_le_bytes(slot.try_into().unwrap()));
-        slots.fold(0, u64::wrapping_add)
+    /// The instructions since this was last asked.
+    pub fn take_count(&mut self) -> u64 {
+        let count = self.count();
+        let new = count.wrapping_sub(self.reported);
+        self.reported = count;
+        new
     }
 
     /// Whether a mapping is part of the code cache.

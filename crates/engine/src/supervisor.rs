@@ -3,6 +3,8 @@
 use crate::archive::{Archive, Key};
 use crate::error::{EngineError, Halt};
 use crate::ptrace::{self, Stop};
+use crate::recording::Recorder;
+use crate::replaying::Replayer;
 use crate::report::Report;
 use crate::space::{Space, SpaceId};
 use crate::task::{State, Task, Tid};
@@ -51,6 +53,10 @@ pub struct Supervisor {
     pub(crate) timer_running: bool,
     /// Translations from earlier runs that have been opened and checked.
     pub(crate) archives: FxHashMap<Key, Rc<Archive>>,
+    pub(crate) recorder: Option<Recorder>,
+    pub(crate) replayer: Option<Replayer>,
+    /// The replay has come to its end.
+    pub(crate) replay_over: bool,
 }
 
 impl Supervisor {
@@ -67,6 +73,9 @@ impl Supervisor {
             report: Report::default(),
             timer_running: false,
             archives: FxHashMap::default(),
+            recorder: None,
+            replayer: None,
+            replay_over: false,
         }
     }
 
@@ -89,6 +98,9 @@ impl Supervisor {
             match self.handle(tid, stop) {
                 Ok(()) | Err(Halt::Gone) => {}
                 Err(Halt::Engine(error)) => return Err(error),
+            }
+            if self.replay_over {
+                self.kill_all();
             }
         }
         Ok(())

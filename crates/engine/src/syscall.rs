@@ -5,6 +5,7 @@ use crate::ptrace::{self, Registers, Stop};
 use crate::signals::{Action, NEVER_BLOCKED, bit};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{Call, State, Tid, returned};
+use why_record::event::Cause;
 use std::rc::Rc;
 use why_translate::context::{APP_GS, CALLS_IN_PROCESS, LAST_CALL};
 
@@ -24,7 +25,20 @@ impl Supervisor {
     pub(crate) fn begin_call(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         self.report.calls_supervised += 1;
         let number = registers.rax as u32;
+        if self.replays() {
+            return self.replay_stop(tid, &registers, Cause::Call(number));
+        }
+        if self.recorder.is_some() {
+            self.record_stop(tid, &registers, Cause::Call(number))?;
+            self.task(tid).recorded_call = Some(registers);
+            if i64::from(number) == libc::SYS_set_tid_address {
+                self.task(tid).cleared_at_end = registers.rdi;
+            }
+        }
         match i64::from(number) {
+            // The kernel would write to memory in a way that is not recorded; the C
+            // library then uses `clone`.
+            libc::SYS_clone3 if self.recorder.is_some() => self.answer(tid, &registers, ENOSYS),
             libc::SYS_rseq
             | libc::SYS_io_uring_setup
             | libc::SYS_io_uring_enter
@@ -72,7 +86,16 @@ impl Supervisor {
             }
             libc::SYS_exit => {
                 self.sample(tid);
+                if self.recorder.is_some() {
+                    // What the kernel writes when it ends must be there before others go on.
+                    return self.hold_into(tid, registers);
+                }
                 self.release_into(tid, registers)
+            }
+            libc::SYS_brk if self.recorder.is_some() => {
+                let result = self.make(tid, &registers)?;
+                self.record_heap(tid, result)?;
+                self.answer(tid, &registers, result)
             }
             // After these there is nothing left to read figures from, so nobody else
             // may execute once they have been read.
@@ -301,6 +324,7 @@ impl Supervisor {
         }
         let mask = ptrace::signal_mask(tid)?;
         self.set_mask(tid, mask)?;
+        self.record_vectors_changed(tid);
         let registers = ptrace::registers(tid)?;
         self.finish(tid, Registers { orig_rax: u64::MAX, ..registers })
     }
@@ -399,14 +423,18 @@ impl Supervisor {
         task.hidden_mask = hidden_mask;
         task.app_gs = app_gs;
         task.affinity = affinity;
+        task.recorded_call = self.tasks[&tid].recorded_call;
+        if shares(libc::CLONE_CHILD_CLEARTID) {
+            task.cleared_at_end = registers.r10;
+        }
         self.report.threads += 1;
         if !shares(libc::CLONE_THREAD) {
             self.report.processes += 1;
         }
         if !shares(libc::CLONE_VM) {
-            let space = &self.spaces[&space];
+            let space = self.spaces.get_mut(&space).expect("just added");
             // What the parent did is the parent's.
-            space.take_count();
+            space.begin_count();
             space.write_slot(CALLS_IN_PROCESS, 0);
         }
         ptrace::resume(tid, 0)?;

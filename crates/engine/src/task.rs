@@ -26,6 +26,17 @@ pub struct Task {
     pub faulted_call: Option<Address>,
     /// What its count is wrong by, found while another thread was executing.
     pub recount: i64,
+    /// The call that the thread was recorded to make; what it wrote is still to be
+    /// recorded.
+    pub recorded_call: Option<Registers>,
+    /// The frame of a handler, likewise.
+    pub frame: Option<std::ops::Range<Address>>,
+    /// The word that the kernel clears when the thread ends.
+    pub cleared_at_end: Address,
+    /// The count of instructions at which it is to stop.
+    pub stops_at: Option<u64>,
+    /// The count when it was last looked at on the way there.
+    pub looked_at: Option<u64>,
     /// No page is to be watched when it goes on.
     pub unwatch_at_turn: bool,
     /// The application had set the trap flag when last seen.

@@ -38,13 +38,23 @@ impl Supervisor {
         let Some(task) = self.tasks.remove(&tid) else {
             return Ok(());
         };
+        let ended = match stop {
+            Stop::Killed(signal) => Ended::Signal(signal),
+            Stop::Exited(status) => Ended::Status(status),
+            _ => unreachable!("only ends come here"),
+        };
+        self.record_thread_end(&task)?;
+        if self.spaces[&task.space].users == 1 {
+            self.record_end(task.space, ended)?;
+        }
         self.leave_space(&task);
         if tid == self.first {
-            self.report.ended = Some(match stop {
-                Stop::Killed(signal) => Ended::Signal(signal),
-                Stop::Exited(status) => Ended::Status(status),
-                _ => unreachable!("only ends come here"),
-            });
+            self.report.ended = Some(ended);
+            self.report.first = tid;
+            if let Some(recorder) = &self.recorder {
+                self.report.events = recorder.events;
+                self.report.log_bytes = recorder.bytes;
+            }
             self.report.descendants_alive = self.processes_alive();
             (self.options.on_end)(&self.report);
         }
@@ -135,6 +145,11 @@ impl Supervisor {
             steps_itself: false,
             faulted_call: None,
             recount: 0,
+            recorded_call: None,
+            frame: None,
+            cleared_at_end: 0,
+            stops_at: None,
+            looked_at: None,
             unwatch_at_turn: false,
         }
     }

@@ -5,6 +5,7 @@ use crate::signals::{self};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
 use std::time::{Duration, Instant};
+use why_record::event::Cause;
 use why_translate::context::{APP_GS, OTHERS_READY};
 
 /// How long a thread may run while others wait.
@@ -128,6 +129,7 @@ impl Supervisor {
         let Some(registers) = self.settle(tid)? else {
             return Ok(());
         };
+        self.record_stop(tid, &registers, Cause::Preempted)?;
         self.task(tid).state = State::Ready(registers);
         let space = self.space_of(tid);
         space.ready.push_back(tid);

@@ -65,6 +65,13 @@ impl Emitter {
         self.gs_form(0x8b, register, slot);
     }
 
+    /// -1 if the slot is negative, else 0 (as long as its upper byte is only a sign).
+    pub fn load_sign(&mut self, register: u8, slot: Slot) {
+        let rex = 0x48 | (register >> 3) << 2;
+        self.bytes(&[0x65, rex, 0x0f, 0xbe, 0x04 | (register & 7) << 3, 0x25]);
+        self.imm32(slot.0 + 7);
+    }
+
     /// `add qword gs:[slot], value`; overwrites the arithmetic flags.
     pub fn add_clobbering_flags(&mut self, slot: Slot, value: i32) {
         if let Ok(small) = i8::try_from(value) {

@@ -27,6 +27,15 @@ pub enum Tool {
     None,
     /// An exact count of executed instructions.
     Count,
+    /// The same, and a stop at any instruction that is asked for.
+    Exact,
     /// Every executed unit and every address it touched.
     Trace,
+}
+
+impl Tool {
+    /// Whether the context's slots count instructions.
+    pub fn counts(self) -> bool {
+        matches!(self, Tool::Count | Tool::Exact)
+    }
 }

@@ -12,7 +12,7 @@ use crate::scan::{Fetch, Flow, Followed, Limits, Scanned, call_number, scan};
 use crate::trace::Tracer;
 use crate::unit::{Exit, ExitKind, InsnSpan, SpanDetail, Unit};
 use crate::verify;
-use iced_x86::{Mnemonic, Register};
+use iced_x86::{Instruction, Mnemonic, Register};
 use std::sync::Arc;
 
 /// Prefixes that may stand before REX and opcode.
@@ -34,8 +34,10 @@ pub struct Request {
     /// Where the unit will run.
     pub at: u64,
     pub tool: Tool,
-    /// At most so many instructions.
+    /// At most so many instructions, in a unit that is linked to no other.
     pub at_most: Option<usize>,
+    /// Leave before instructions whose results vary from run to run.
+    pub leave_before_varying: bool,
     pub call_class: fn(u32) -> CallClass,
     /// The trace id of the unit's first exit; the others follow.
     pub trace_id: u32,
@@ -63,7 +65,7 @@ pub fn translate(request: &Request, fetch: &mut Fetch) -> Result<Unit, Translate
     let limits = Limits {
         instructions: request.at_most.unwrap_or(UNIT_INSTRUCTIONS),
         branches: UNIT_BRANCHES,
-        repeated: if request.tool == Tool::Count { REPEATED } else { 0 },
+        repeated: if request.tool.counts() { REPEATED } else { 0 },
     };
     let mut scanned = scan(request.pc, fetch, &limits);
     if scanned.is_empty() {
@@ -73,7 +75,33 @@ pub fn translate(request: &Request, fetch: &mut Fetch) -> Result<Unit, Translate
     if request.verify {
         cut_for_verification(&mut scanned);
     }
+    if request.leave_before_varying
+        && let Some(last) = scanned.iter().position(|scanned| varies(&scanned.insn))
+    {
+        scanned.truncate(last + 1);
+    }
     Translator::new(request, scanned).run()
+}
+
+/// Whether an instruction's result depends on more than the program.
+fn varies(insn: &Instruction) -> bool {
+    use Mnemonic as M;
+    matches!(
+        insn.mnemonic(),
+        M::Cpuid
+            | M::Rdtsc
+            | M::Rdtscp
+            | M::Rdrand
+            | M::Rdseed
+            | M::Rdpid
+            | M::Rdpmc
+            | M::Xgetbv
+            | M::Sgdt
+            | M::Sidt
+            | M::Sldt
+            | M::Smsw
+            | M::Str
+    )
 }
 
 /// A unit ends with a call that goes to the supervisor. When tracing it neither
@@ -118,6 +146,12 @@ enum PadTo {
         next: u64,
         back: u32,
     },
+    /// To the supervisor, which asked for a stop, with the last addition undone.
+    Stop {
+        pc: u64,
+        slot: Slot,
+        added: u32,
+    },
     /// A return that did not find the address expected, in rcx now as a difference.
     Elsewhere {
         expected: u64,
@@ -145,7 +179,7 @@ impl<'a> Translator<'a> {
             // Nothing follows it here.
             last.followed = None;
         }
-        let counting = if request.tool == Tool::Count { count::plan(&scanned) } else { Vec::new() };
+        let counting = if request.tool.counts() { count::plan(&scanned) } else { Vec::new() };
         Translator {
             e: Emitter::new(request.at),
             spans: Vec::with_capacity(scanned.len()),
@@ -205,6 +239,7 @@ impl<'a> Translator<'a> {
             counted: self.counted,
             committed_from: self.committed_from,
             borrowed,
+            alone: self.request.at_most.is_some(),
             shape,
             end,
             literals,
@@ -227,6 +262,10 @@ impl<'a> Translator<'a> {
         };
         let Addition { instructions, through, .. } = *addition;
         let slot = self.slot(index);
+        if self.checks() {
+            self.count_and_check(index, instructions, through);
+            return;
+        }
         match through {
             Through::Memory => self.e.add_clobbering_flags(slot, instructions as i32),
             Through::Overwritten { register, may_fault } => {
@@ -241,6 +280,41 @@ impl<'a> Translator<'a> {
             Through::Branch => return,
             Through::Borrowed => self.e.add(slot, instructions as i32, SAVED_RCX),
         }
+        self.note_counted(instructions);
+    }
+
+    /// Whether additions look at the sum. Who asked for a few instructions wants them all.
+    fn checks(&self) -> bool {
+        self.request.tool == Tool::Exact && self.request.at_most.is_none()
+    }
+
+    /// Adds to a slot, which is negative as long as nobody has to look: else leaves the
+    /// unit before instruction `index`.
+    fn count_and_check(&mut self, index: usize, instructions: u32, through: Through) {
+        const NOT_NEGATIVE: u8 = 9;
+        let slot = self.slot(index);
+        let site = match through {
+            Through::Memory => {
+                self.e.add_clobbering_flags(slot, instructions as i32);
+                self.e.jcc(NOT_NEGATIVE)
+            }
+            _ => {
+                self.e.store(SAVED_RCX, reg::RCX);
+                self.e.add_through(reg::RCX, slot, instructions as i32);
+                // The sign, plus one: zero as long as the slot is negative.
+                self.e.load_sign(reg::RCX, slot);
+                self.e.lea(reg::RCX, reg::RCX, 1);
+                let negative = self.e.jrcxz();
+                self.e.load(reg::RCX, SAVED_RCX);
+                let site = self.e.jmp();
+                self.e.land(negative);
+                self.e.load(reg::RCX, SAVED_RCX);
+                site
+            }
+        };
+        let pc = self.spans[index].pc;
+        let to = PadTo::Stop { pc, slot, added: instructions };
+        self.pads.push(Pad { site, to, executed: index as u32 });
         self.note_counted(instructions);
     }
 
@@ -259,6 +333,10 @@ impl<'a> Translator<'a> {
     fn instruction(&mut self, index: usize, all: &[Scanned]) -> Result<bool, TranslateError> {
         let insn = &all[index];
         let executed = index as u32 + 1;
+        if self.request.leave_before_varying && varies(&insn.insn) {
+            self.leave(ExitKind::Varies { pc: insn.insn.ip() }, executed - 1);
+            return Ok(true);
+        }
         match insn.flow {
             Flow::Next => self.copy(insn)?,
             Flow::Conditional(condition, _) if insn.followed.is_some() => {
@@ -466,7 +544,7 @@ impl<'a> Translator<'a> {
     /// What the count misses, at this point of the code or on a way out from an earlier
     /// one, when so many instructions have been executed.
     fn uncounted(&self, executed: u32) -> i32 {
-        if self.request.tool != Tool::Count {
+        if !self.request.tool.counts() {
             return 0;
         }
         let counted: u32 = self
@@ -498,6 +576,12 @@ impl<'a> Translator<'a> {
                 }
                 PadTo::Ask { next, back } => {
                     self.asking(next, back, pad.executed);
+                    continue;
+                }
+                PadTo::Stop { pc, slot, added } => {
+                    let by = self.uncounted(pad.executed) - added as i32;
+                    self.e.add(slot, by, SAVED_RCX);
+                    self.stub(None, ExitKind::Stopped { pc }, pad.executed);
                     continue;
                 }
                 PadTo::Exit(kind) => kind,

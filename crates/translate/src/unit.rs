@@ -25,6 +25,8 @@ pub struct Exit {
 pub enum ExitKind {
     /// To the unit of this application address.
     Direct(u64),
+    /// To the unit of the application address in rcx; rcx and rdx have been saved.
+    Indirect,
     /// The application's `syscall` before this address, all registers in place.
     Syscall { next: u64 },
     /// The same; going on behind the trap makes the call in the unit.
@@ -34,6 +36,10 @@ pub enum ExitKind {
     SyscallFault { next: u64 },
     /// The application's own `int3`.
     Breakpoint { next: u64 },
+    /// An instruction is next whose result is not the program's own doing.
+    Varies { pc: u64 },
+    /// A slot's count has reached what was set: the supervisor looks before this address.
+    Stopped { pc: u64 },
     /// The application's code is no longer what was translated.
     Stale,
     /// An instruction that the engine does not translate.
@@ -110,6 +116,8 @@ pub struct Unit {
     pub committed_from: Option<u32>,
     /// Tracing borrows a register from the offset on until the unit is left.
     pub borrowed: Option<Borrowed>,
+    /// Nothing leads to it but the supervisor, and whoever leaves it comes to it again.
+    pub alone: bool,
     /// What the trace records look like, when tracing.
     pub shape: Option<Arc<Shape>>,
     /// Offset behind the stubs: only literals follow, if any.

@@ -15,6 +15,7 @@ fn request(tool: Tool) -> Request {
         at_most: None,
         call_class: |_| CallClass::Direct,
         trace_id: 16,
+        leave_before_varying: false,
         transactions: false,
         verify: false,
         gs_base_writable: true,

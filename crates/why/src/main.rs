@@ -2,6 +2,8 @@
 //! subcommand. It never touches ptrace itself.
 
 mod doctor;
+mod record;
+mod replay;
 mod run;
 
 use clap::error::ErrorKind;
@@ -24,12 +26,16 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),
+    Record(record::Args),
+    Replay(replay::Args),
     Doctor(doctor::Args),
 }
 
 fn main() -> ExitCode {
     match Cli::try_parse() {
         Ok(Cli { command: Command::Run(args) }) => run::main(args),
+        Ok(Cli { command: Command::Record(args) }) => record::main(args),
+        Ok(Cli { command: Command::Replay(args) }) => replay::main(args),
         Ok(Cli { command: Command::Doctor(args) }) => doctor::main(args),
         Err(error) => misused(&error),
     }
@@ -41,7 +47,8 @@ fn misused(error: &clap::Error) -> ExitCode {
         error.exit();
     }
     eprintln!("why: {}", one_line(error));
-    let runs = std::env::args_os().nth(1).is_some_and(|command| command == "run");
+    let first = std::env::args_os().nth(1);
+    let runs = first.is_some_and(|command| ["run", "record", "replay"].iter().any(|c| command == *c));
     ExitCode::from(if runs { FAILED } else { MISUSED })
 }
 

@@ -40,6 +40,8 @@ enum Tool {
     None,
     /// Counts every instruction
     Count,
+    /// Counts and checks
+    Exact,
     /// Writes down every block and address, and reads them on another core
     Trace,
 }
@@ -49,6 +51,7 @@ impl Tool {
         match self {
             Tool::None => why_engine::Tool::None,
             Tool::Count => why_engine::Tool::Count,
+            Tool::Exact => why_engine::Tool::Exact,
             Tool::Trace => why_engine::Tool::Trace,
         }
     }
@@ -79,6 +82,7 @@ fn run(args: &Args) -> Result<Report, EngineError> {
         tool: args.tool.for_engine(),
         inspect: args.json.is_some(),
         accesses: accesses.map(|report| report.file),
+        course: why_engine::launch::Course::Run,
     };
     let report = launch::run(&command)?;
     write_reports(args, files, &report)?;
@@ -129,7 +133,7 @@ fn not_written(path: &Path, source: std::io::Error) -> EngineError {
 }
 
 /// Ends this process as the program ended: with its status, or by its signal.
-fn end_like(ended: Ended) -> ExitCode {
+pub fn end_like(ended: Ended) -> ExitCode {
     match ended {
         Ended::Status(status) => std::process::exit(status),
         Ended::Signal(signal) => {

@@ -7,7 +7,8 @@ use crate::count::{Addition, Through};
 use crate::emit::reg;
 use crate::gs;
 use crate::scan::{Flow, Scanned};
-use crate::unit::SpanDetail;
+use crate::Tool;
+use crate::unit::{ExitKind, SpanDetail};
 use iced_x86::Register;
 
 impl Translator<'_> {
@@ -63,11 +64,15 @@ impl Translator<'_> {
             let slot = count_slot(self.request.pc);
             self.e.add_through(reg::RDX, slot, uncounted);
         }
-        self.through_table();
+        self.through_table(executed);
     }
 
     /// Goes to the application address in rcx; rcx and rdx have been saved.
-    fn through_table(&mut self) {
+    fn through_table(&mut self, executed: u32) {
+        if self.request.tool == Tool::Exact && self.request.at_most.is_some() {
+            self.stub(None, ExitKind::Indirect, executed);
+            return;
+        }
         self.e.bytes(&[0x0f, 0xb7, 0xd1]); // movzx edx, cx
         self.e.bytes(&[0x65, 0xff, 0x24, 0xd5]); // jmp gs:[TARGETS + rdx*8]
         self.e.imm32(TARGETS);
@@ -109,7 +114,7 @@ impl Translator<'_> {
         }
         self.e.store(SAVED_RDX, reg::RDX);
         self.count_at_branch();
-        self.through_table();
+        self.through_table(self.spans.len() as u32);
         Ok(())
     }
 
@@ -148,6 +153,9 @@ impl Translator<'_> {
 
     /// Adds to the count, if it was planned so, while an indirect branch has saved rdx.
     fn count_at_branch(&mut self) {
+        if self.checks() {
+            return;
+        }
         let planned = self.counting.iter().find(|a| a.through == Through::Branch);
         if let Some(&Addition { instructions, .. }) = planned {
             let slot = self.slot(self.spans.len() - 1);

@@ -1,0 +1,129 @@
+//! What a stream tells of a process.
+//!
+//! A process is its memory and the registers of its threads, of which one runs at a time.
+//! A thread runs until something happens that is not an instruction's own doing: it stops
+//! ([`Event::Stopped`]). Before it runs again ([`Event::Resumed`]) its registers and the
+//! process's memory may have changed; the events in between say how. A replay needs to
+//! know nothing else of the kernel.
+
+use crate::files::Hash;
+use crate::registers::Changed;
+use serde::{Deserialize, Serialize};
+
+/// A thread, by the number it had when it was recorded.
+pub type Thread = i32;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Event {
+    /// The thread that was resumed last has stopped after so many instructions, its
+    /// registers changed from those it was resumed with.
+    Stopped { instructions: u64, cause: Cause, registers: Changed },
+    /// A thread goes on, its registers changed from those it stopped with. A new one
+    /// stopped with zeroes.
+    Resumed { thread: Thread, registers: Changed },
+    /// The vector registers of the thread that is resumed next.
+    Vectors(#[serde(with = "bytes")] Vec<u8>),
+    /// Memory has changed.
+    Wrote {
+        at: u64,
+        #[serde(with = "bytes")]
+        bytes: Vec<u8>,
+    },
+    /// Memory is there from now on, instead of whatever was.
+    Mapped { at: u64, size: u64, access: Access, source: Source },
+    Unmapped { at: u64, size: u64 },
+    Protected { at: u64, size: u64, access: Access },
+    /// Memory has moved, with what is in it; where it has grown it is as if mapped.
+    Moved { from: u64, size: u64, to: u64, new_size: u64 },
+    /// All memory is gone: another program is executed.
+    Executed { program: String, arguments: Vec<String> },
+    /// The bytes there were written to a stream.
+    Output { stream: Stream, at: u64, size: u64 },
+    /// A process was created with a copy of this one's memory.
+    Forked { child: Thread },
+    ThreadEnded { thread: Thread },
+    /// The process is over.
+    Ended(Ended),
+}
+
+/// Why a thread has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cause {
+    /// It has not begun.
+    Begins,
+    /// It made this system call.
+    Call(u32),
+    /// An instruction whose result the program cannot compute is next.
+    Instruction,
+    /// A signal of its own making: a fault or a trap.
+    Fault(i32),
+    /// A signal came.
+    Signal(i32),
+    /// It is another thread's turn.
+    Preempted,
+}
+
+impl Cause {
+    /// Whether the thread stops for it of itself; else only the count of instructions
+    /// tells where.
+    pub fn is_own(self) -> bool {
+        matches!(self, Cause::Call(_) | Cause::Instruction | Cause::Fault(_))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    pub read: bool,
+    pub write: bool,
+    pub execute: bool,
+}
+
+/// What mapped memory holds at first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Source {
+    Zero,
+    /// A stack: it grows downwards.
+    Stack,
+    /// A file from this offset on; zero behind its end.
+    File { hash: Hash, offset: u64 },
+    /// A part of memory that may be mapped several times; it is created with these
+    /// bytes, or zero, when it is first seen.
+    Shared { object: u32, offset: u64, hash: Option<Hash> },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stream {
+    Output,
+    Error,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ended {
+    Status(i32),
+    Signal(i32),
+}
+
+/// Bytes as bytes, and not as a list of numbers.
+mod bytes {
+    use serde::{Deserializer, Serializer, de};
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_bytes(bytes)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
+        struct Bytes;
+        impl de::Visitor<'_> for Bytes {
+            type Value = Vec<u8>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str("bytes")
+            }
+
+            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+                Ok(bytes.to_vec())
+            }
+        }
+        d.deserialize_bytes(Bytes)
+    }
+}

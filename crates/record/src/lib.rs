@@ -1,0 +1,43 @@
+//! Recordings: what happened to a program that it could not have computed itself.
+//!
+//! A recording is a directory. `manifest.json` says what was recorded, `events/` holds a
+//! [`stream`] of [`event`]s for each process, `files/` the bytes of files that were mapped.
+//! Nothing here knows how a program is run.
+
+pub mod event;
+pub mod files;
+pub mod manifest;
+pub mod registers;
+pub mod store;
+pub mod stream;
+
+/// The version of everything in a recording.
+pub const VERSION: u32 = 1;
+
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    #[error("{what}: {source}")]
+    System { what: String, source: std::io::Error },
+    #[error("{what} is damaged: {how}; record the program again")]
+    Damaged { what: String, how: String },
+    #[error(
+        "{what} was recorded in version {version} of the format, and this why reads version \
+         {VERSION}; use the one it was recorded with, or a newer one"
+    )]
+    OtherVersion { what: String, version: u32 },
+    #[error("{0}")]
+    NotFound(String),
+}
+
+pub type Result<T> = std::result::Result<T, RecordError>;
+
+impl RecordError {
+    pub fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> RecordError {
+        let what = what.into();
+        |source| RecordError::System { what, source }
+    }
+
+    pub fn damaged(what: impl ToString, how: impl ToString) -> RecordError {
+        RecordError::Damaged { what: what.to_string(), how: how.to_string() }
+    }
+}

@@ -1,0 +1,119 @@
+//! Where recordings are kept.
+
+use crate::manifest::Manifest;
+use crate::{RecordError, Result};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// The user's recordings: in `WHY_DIR`, else in `why` under `XDG_DATA_HOME`.
+pub fn root() -> Result<PathBuf> {
+    if let Some(given) = std::env::var_os("WHY_DIR").filter(|given| !given.is_empty()) {
+        return Ok(given.into());
+    }
+    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
+    data.or_else(home).map(|base| base.join("why")).ok_or_else(|| {
+        RecordError::NotFound(
+            "there is no place for recordings: neither WHY_DIR nor HOME is set; set one".to_owned(),
+        )
+    })
+}
+
+/// The directories of a recording.
+pub struct Recording {
+    pub path: PathBuf,
+}
+
+impl Recording {
+    /// A new one at this path.
+    pub fn create(path: &Path) -> Result<Recording> {
+        let what = format!("cannot create the recording {}", path.display());
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let private = |path: &Path| std::fs::DirBuilder::new().mode(0o700).create(path);
+        parent
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .and_then(|()| private(path))
+            .and_then(|()| private(&path.join("events")))
+            .and_then(|()| private(&path.join("files")))
+            .map_err(RecordError::system(what))?;
+        Ok(Recording { path: path.to_owned() })
+    }
+
+    /// A new one among the user's, named after the program.
+    pub fn create_for(program: &str) -> Result<Recording> {
+        let root = root()?;
+        let name = Path::new(program).file_name().map_or(program.into(), |n| n.to_string_lossy());
+        for number in 1.. {
+            let path = root.join(format!("{name}-{number}"));
+            match Recording::create(&path) {
+                Err(RecordError::System { source, .. })
+                    if source.kind() == std::io::ErrorKind::AlreadyExists => {}
+                done => return done,
+            }
+        }
+        unreachable!("numbers do not end")
+    }
+
+    pub fn open(path: &Path) -> Recording {
+        Recording { path: path.to_owned() }
+    }
+
+    pub fn manifest(&self) -> Result<Manifest> {
+        Manifest::read(&self.path)
+    }
+
+    pub fn stream(&self, process: i32) -> PathBuf {
+        self.path.join("events").join(process.to_string())
+    }
+
+    pub fn files(&self) -> crate::files::Files {
+        crate::files::Files::in_directory(&self.path.join("files"))
+    }
+}
+
+/// All of the user's recordings that can be read, the newest last.
+pub fn list() -> Result<Vec<(Recording, Manifest)>> {
+    let root = root()?;
+    let entries = match std::fs::read_dir(&root) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => {
+            return Err(RecordError::system(format!("cannot read {}", root.display()))(error));
+        }
+    };
+    let mut found: Vec<(std::time::SystemTime, Recording, Manifest)> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let recording = Recording::open(&entry.path());
+            let manifest = recording.manifest().ok()?;
+            let time = entry.path().join("manifest.json").metadata().and_then(|m| m.modified());
+            Some((time.ok()?, recording, manifest))
+        })
+        .collect();
+    found.sort_by_key(|(time, ..)| *time);
+    Ok(found.into_iter().map(|(_, recording, manifest)| (recording, manifest)).collect())
+}
+
+/// The recording that is meant: a path, one of the user's by name, or the newest finished.
+pub fn find(name: Option<&Path>) -> Result<Recording> {
+    match name {
+        None => {
+            let newest = list()?.into_iter().rfind(|(_, manifest)| manifest.finished.is_some());
+            newest.map(|(recording, _)| recording).ok_or_else(|| {
+                let what = "there is no finished recording yet; make one with `why record -- PROG`";
+                RecordError::NotFound(what.to_owned())
+            })
+        }
+        Some(path) if path.join("manifest.json").exists() => Ok(Recording::open(path)),
+        Some(name) => {
+            let path = root()?.join(name);
+            if !path.join("manifest.json").exists() {
+                return Err(RecordError::NotFound(format!(
+                    "there is no recording {}; `why ls` lists those there are",
+                    name.display()
+                )));
+            }
+            Ok(Recording::open(&path))
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! `why record`: runs a program and keeps what is needed to run it again, identically.
+
+use crate::run::end_like;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+use why_engine::launch::{self, Command, Course};
+use why_engine::{Ended, EngineError, Report};
+use why_record::event;
+use why_record::manifest::{Finished, Manifest};
+use why_record::store::Recording;
+
+/// Record a program's run, to be replayed exactly
+#[derive(clap::Args)]
+pub struct Args {
+    /// Where the recording goes [default: a new one in WHY_DIR, or your own directory]
+    #[arg(short, long, value_name = "REC")]
+    output: Option<PathBuf>,
+
+    /// Say on standard error where the recording is and what it holds
+    #[arg(long)]
+    stats: bool,
+
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROG ARG")]
+    command: Vec<OsString>,
+}
+
+pub fn main(args: Args) -> ExitCode {
+    match record(&args) {
+        Ok(report) => end_like(report.ended.expect("the program has ended")),
+        Err(error) => {
+            eprintln!("why: {error}");
+            ExitCode::from(error.status())
+        }
+    }
+}
+
+fn record(args: &Args) -> Result<Report, EngineError> {
+    let began = Instant::now();
+    let words: Vec<String> =
+        args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let recording = match &args.output {
+        Some(path) => Recording::create(path)?,
+        None => Recording::create_for(&words[0])?,
+    };
+    let directory = std::env::current_dir().unwrap_or_default().display().to_string();
+    let mut manifest = Manifest::new(words, directory);
+    manifest.write(&recording.path)?;
+    let command = Command {
+        words: args.command.clone(),
+        tool: why_engine::Tool::Exact,
+        inspect: false,
+        accesses: None,
+        course: Course::Record(recording.path.clone()),
+    };
+    let report = launch::run(&command)?;
+    let ended = match report.ended.expect("the program has ended") {
+        Ended::Status(status) => event::Ended::Status(status),
+        Ended::Signal(signal) => event::Ended::Signal(signal),
+    };
+    let finished = Finished {
+        ended,
+        process: report.first,
+        instructions: report.instructions,
+        events: report.events,
+        log_bytes: report.log_bytes,
+        seconds: began.elapsed().as_secs_f64(),
+    };
+    manifest.finished = Some(finished);
+    manifest.write(&recording.path)?;
+    if args.stats {
+        eprintln!("why: recorded to {}", recording.path.display());
+        eprintln!("why: {} instructions, {} events, {} bytes of log", report.instructions, report.events, report.log_bytes);
+    }
+    Ok(report)
+}
