@@ -47,6 +47,17 @@ impl Supervisor {
             return self.go_on_undisturbed(tid);
         }
         match self.disposition(tid, signal) {
+            // Where a recorded thread dies must be known.
+            Disposition::Terminate if self.recorder.is_some() => {
+                self.task(tid).hold_back(info);
+                match self.settle(tid)? {
+                    Some(registers) => {
+                        self.task(tid).state = State::Ready(registers);
+                        if self.deliver_pending(tid)? { Ok(()) } else { self.enter(tid, registers) }
+                    }
+                    None => Ok(()),
+                }
+            }
             Disposition::Handler => {
                 // In a call made in the cache, the kernel knows how to restart it.
                 let registers = ptrace::registers(tid)?;
@@ -193,6 +204,7 @@ impl Supervisor {
             }
             Disposition::Terminate => {
                 self.sample(tid);
+                self.space_of(tid).ending = true;
                 if blocked || self.disposition(tid, signal) == Disposition::Ignore {
                     self.reset_action(tid, signal)?;
                 }

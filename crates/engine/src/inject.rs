@@ -160,10 +160,11 @@ impl Supervisor {
         &mut self,
         tid: Tid,
         file: BorrowedFd<'_>,
+        access: i32,
         part: &Part,
         flags: i32,
     ) -> Outcome<()> {
-        let mapped = self.map_file(tid, file, libc::O_RDONLY, part, flags)?;
+        let mapped = self.map_file(tid, file, access, part, flags)?;
         expect_success("mapping a recorded file", mapped.unwrap_or_else(|error| error)).map(drop)
     }
 

@@ -32,7 +32,7 @@ fn failed(result: u64) -> bool {
 }
 
 /// Advice after which memory holds something else.
-const DISCARDS: [i32; 4] =
+pub(crate) const DISCARDS: [i32; 4] =
     [libc::MADV_DONTNEED, libc::MADV_FREE, libc::MADV_REMOVE, libc::MADV_DONTNEED_LOCKED];
 
 impl Supervisor {

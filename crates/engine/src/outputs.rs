@@ -222,9 +222,9 @@ impl Returned<'_> {
         let size = match output.size {
             Size::Bytes(size) => size,
             Size::Result => result,
-            Size::PerResult(each) => result.checked_mul(each)?,
+            Size::PerResult(each) => result.saturating_mul(each),
             Size::Argument(argument) => self.arguments[argument],
-            Size::PerArgument(argument, each) => self.arguments[argument].checked_mul(each)?,
+            Size::PerArgument(argument, each) => self.arguments[argument].saturating_mul(each),
             Size::Length(argument) => self.length(self.arguments[argument]),
             Size::Bits(argument) => (self.arguments[argument] as u32 as u64).div_ceil(64) * 8,
             Size::PerPage(argument) => self.arguments[argument].div_ceil(crate::memory::PAGE),
@@ -242,7 +242,7 @@ impl Returned<'_> {
             }
             Size::DeviceControl => device_control(self.arguments[1]),
         };
-        to.push(at..at.checked_add(size)?);
+        to.push(at..at.saturating_add(size));
         Some(())
     }
 
@@ -255,9 +255,13 @@ impl Returned<'_> {
     fn vectors(&self, at: Address, count: u64, to: &mut Vec<Range<Address>>) -> Option<()> {
         let mut left = if (-4095..0).contains(&(self.result as i64)) { 0 } else { self.result };
         for number in 0..count.min(1024) {
-            let start = self.memory.read_u64(at + 16 * number).ok()?;
-            let size = self.memory.read_u64(at + 16 * number + 8).ok()?.min(left);
-            to.push(start..start.checked_add(size)?);
+            let word = |offset: u64| self.memory.read_u64(at.wrapping_add(16 * number + offset));
+            let (Ok(start), Ok(size)) = (word(0), word(8)) else {
+                // The kernel could not read them either.
+                break;
+            };
+            let size = size.min(left);
+            to.push(start..start.saturating_add(size));
             left -= size;
         }
         Some(())
@@ -271,10 +275,10 @@ impl Returned<'_> {
         let (control, control_size) = (field(32), field(40));
         to.push(header..header + 56);
         if name != 0 {
-            to.push(name..name.checked_add(name_size.min(1 << 16).into())?);
+            to.push(name..name.saturating_add(name_size.min(1 << 16).into()));
         }
         if control != 0 {
-            to.push(control..control.checked_add(control_size.min(1 << 20))?);
+            to.push(control..control.saturating_add(control_size.min(1 << 20)));
         }
         let received = Returned { result: bytes, ..*self };
         received.vectors(vectors, count, to)

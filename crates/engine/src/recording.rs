@@ -6,7 +6,8 @@
 use crate::error::{EngineError, Halt};
 use crate::image::Identity;
 use crate::maps::{self, Mapping};
-use crate::memory::{Address, PAGE};
+use crate::memory::{Address, Memory, PAGE};
+use crate::memory_calls::DISCARDS;
 use crate::outputs::Returned;
 use crate::ptrace::{self, Registers};
 use crate::space::SpaceId;
@@ -15,8 +16,9 @@ use crate::task::{Task, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 use crate::report::Ended;
 use why_record::event::{self, Access, Cause, Event, Source, Stream};
 use why_record::files::{Files, Hash};
@@ -24,6 +26,7 @@ use why_record::registers::Registers as Recorded;
 use why_record::store::Recording;
 use why_record::stream::Writer;
 use why_record::RecordError;
+use why_translate::context::APP_GS;
 
 pub struct Recorder {
     recording: Recording,
@@ -31,6 +34,10 @@ pub struct Recorder {
     /// What has been kept already.
     kept: FxHashMap<Identity, Hash>,
     logs: FxHashMap<SpaceId, Log>,
+    /// Memory that may be mapped several times, by device and inode.
+    objects: FxHashMap<(String, u64), u32>,
+    /// How many programs each process has executed.
+    programs: FxHashMap<Tid, u32>,
     pub events: u64,
     pub bytes: u64,
 }
@@ -57,6 +64,8 @@ impl Recorder {
             recording,
             kept: FxHashMap::default(),
             logs: FxHashMap::default(),
+            objects: FxHashMap::default(),
+            programs: FxHashMap::default(),
             events: 0,
             bytes: 0,
         }
@@ -68,6 +77,14 @@ impl Recorder {
         };
         self.events += 1;
         Ok(log.writer.add(event).map_err(EngineError::Recording)?)
+    }
+
+    fn close(&mut self, space: SpaceId) -> Outcome<()> {
+        if let Some(mut log) = self.logs.remove(&space) {
+            log.writer.flush().map_err(EngineError::Recording)?;
+            self.bytes += log.writer.bytes_written;
+        }
+        Ok(())
     }
 
     /// Keeps a copy of a file that is mapped.
@@ -115,7 +132,9 @@ impl Supervisor {
         let Some(recorder) = &mut self.recorder else {
             return Ok(());
         };
-        let path = recorder.recording.stream(pid);
+        let number = recorder.programs.entry(pid).or_default();
+        *number += 1;
+        let path = recorder.recording.stream(pid, *number);
         let writer = Writer::create(&path).map_err(EngineError::Recording)?;
         let log = Log {
             writer,
@@ -145,6 +164,12 @@ impl Supervisor {
         let range = mapping.range.clone();
         let source = if mapping.name == "[stack]" {
             Source::Stack
+        } else if mapping.shared {
+            let recorder = self.recorder.as_mut().expect("recording");
+            let identity = (mapping.device.clone(), mapping.inode);
+            let next = recorder.objects.len() as u32;
+            let object = *recorder.objects.entry(identity).or_insert(next);
+            Source::Shared { object, offset: mapping.offset }
         } else if mapping.inode == 0 {
             Source::Zero
         } else {
@@ -163,7 +188,7 @@ impl Supervisor {
         };
         let size = range.end - range.start;
         self.record(tid, &Event::Mapped { at: range.start, size, access, source: source.clone() })?;
-        if mapping.writable {
+        if mapping.writable || mapping.shared {
             self.record_changes(tid, range, &source)?;
         }
         Ok(())
@@ -188,7 +213,7 @@ impl Supervisor {
             if let Some((file, offset)) = &file {
                 let _ = file.read_at(&mut original, offset + (at - range.start));
             }
-            if page != original {
+            if page != original || matches!(source, Source::Shared { .. }) {
                 self.record(tid, &Event::Wrote { at, bytes: page.to_vec() })?;
             }
         }
@@ -201,11 +226,12 @@ impl Supervisor {
         if self.log(tid).is_none_or(|log| log.running != Some(tid)) {
             return Ok(());
         }
-        let count = self.space_of(tid).count();
+        let space = self.space_of(tid);
+        let (count, gs_base) = (space.count(), space.read_slot(APP_GS));
         let log = self.log(tid).expect("just seen");
         log.running = None;
         let instructions = count.wrapping_sub(log.since);
-        let now = recorded(at);
+        let now = recorded(at, gs_base);
         let before = log.registers.insert(tid, now).unwrap_or_default();
         let registers = now.changed_from(&before);
         self.record(tid, &Event::Stopped { instructions, cause, registers })
@@ -213,12 +239,13 @@ impl Supervisor {
 
     /// A thread is about to go on with these registers.
     pub(crate) fn record_resume(&mut self, tid: Tid, at: &Registers) -> Outcome<()> {
-        if self.log(tid).is_none_or(|log| log.running == Some(tid)) {
+        if self.log(tid).is_none_or(|log| log.running == Some(tid)) || self.space_of(tid).ending {
             return Ok(());
         }
         self.record_results(tid, at)?;
-        let now = Recorded { ..recorded(at) };
-        let count = self.space_of(tid).count();
+        let space = self.space_of(tid);
+        let (count, gs_base) = (space.count(), space.read_slot(APP_GS));
+        let now = recorded(at, gs_base);
         let log = self.log(tid).expect("just seen");
         let new = !log.registers.contains_key(&tid);
         let before = log.registers.insert(tid, now).unwrap_or_default();
@@ -286,20 +313,71 @@ impl Supervisor {
         for range in written {
             self.record_memory(tid, range)?;
         }
-        let stream = match (name, call.rdi) {
-            ("write", 1) => Some(Stream::Output),
-            ("write", 2) => Some(Stream::Error),
-            _ => None,
+        self.record_written_file(tid, name, &call)?;
+        self.record_output(tid, name, &call, result)
+    }
+
+    /// A call may have changed a file of which parts are mapped, and so memory.
+    fn record_written_file(&mut self, tid: Tid, name: &str, r: &Registers) -> Outcome<()> {
+        let recorder = self.recorder.as_ref().expect("recording");
+        let descriptor = match name {
+            "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "ftruncate" | "fallocate"
+            | "sendfile" => r.rdi,
+            "copy_file_range" | "splice" => r.rdx,
+            _ => return Ok(()),
         };
-        if let (Some(stream), 1..) = (stream, result as i64) {
-            self.record(tid, &Event::Output { stream, at: call.rsi, size: result })?;
+        if recorder.objects.is_empty() {
+            return Ok(());
+        }
+        let Ok(file) = std::fs::metadata(format!("/proc/{tid}/fd/{}", descriptor as i32)) else {
+            return Ok(());
+        };
+        let (major, minor) = (libc::major(file.dev()), libc::minor(file.dev()));
+        let identity = (format!("{major:02x}:{minor:02x}"), file.ino());
+        if !recorder.objects.contains_key(&identity) {
+            return Ok(());
+        }
+        for mapping in maps::read(tid)? {
+            if mapping.shared && (mapping.device.clone(), mapping.inode) == identity {
+                let source = Source::Shared { object: 0, offset: mapping.offset };
+                self.record_changes(tid, mapping.range, &source)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a call wrote to the program's standard streams.
+    fn record_output(&mut self, tid: Tid, name: &str, r: &Registers, result: u64) -> Outcome<()> {
+        let stream = match r.rdi as i32 {
+            libc::STDOUT_FILENO => Stream::Output,
+            libc::STDERR_FILENO => Stream::Error,
+            _ => return Ok(()),
+        };
+        let mut left = if (result as i64) < 0 { 0 } else { result };
+        let parts: Vec<(Address, u64)> = match name {
+            "write" => vec![(r.rsi, left)],
+            "writev" => {
+                let memory = &self.space_of(tid).memory;
+                let word = |at: Address| memory.read_u64(at).unwrap_or(0);
+                (0..r.rdx.min(1024)).map(|i| (word(r.rsi + 16 * i), word(r.rsi + 16 * i + 8))).collect()
+            }
+            _ => return Ok(()),
+        };
+        for (at, size) in parts {
+            let size = size.min(left);
+            left -= size;
+            if size > 0 {
+                self.record(tid, &Event::Output { stream, at, size })?;
+            }
         }
         Ok(())
     }
 
     /// What is in this memory now, as far as it can be read.
     fn record_memory(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
-        let mut bytes = vec![0; (range.end - range.start) as usize];
+        // What is not there cannot have been written to, whatever the arguments said.
+        const MOST: u64 = 1 << 31;
+        let mut bytes = vec![0; (range.end - range.start).min(MOST) as usize];
         let got = self.space_of(tid).memory.read(range.start, &mut bytes).unwrap_or(0);
         bytes.truncate(got);
         if bytes.is_empty() {
@@ -324,9 +402,17 @@ impl Supervisor {
             }
             libc::SYS_mmap => self.record_mmap(tid, r, result),
             libc::SYS_mremap => {
+                if r.rsi == 0 {
+                    // Shared memory is mapped once more.
+                    let maps = maps::read(tid)?;
+                    let mapping = maps.iter().find(|m| m.range.contains(&result)).cloned();
+                    return mapping.map_or(Ok(()), |mapping| self.record_mapping(tid, &mapping));
+                }
                 let (size, new_size) = (pages(r.rsi), pages(r.rdx));
-                self.record(tid, &Event::Moved { from: r.rdi, size, to: result, new_size })
+                let stays = r.r10 as i32 & libc::MREMAP_DONTUNMAP != 0;
+                self.record(tid, &Event::Moved { from: r.rdi, size, to: result, new_size, stays })
             }
+            libc::SYS_madvise if !DISCARDS.contains(&(r.rdx as i32)) => Ok(()),
             libc::SYS_madvise => self.record_discard(tid, r.rdi..r.rdi + pages(r.rsi)),
             _ => Err(crate::unknown::call(r.rax, r.rip - 2).into()),
         }
@@ -334,7 +420,19 @@ impl Supervisor {
 
     fn record_mmap(&mut self, tid: Tid, r: &Registers, at: Address) -> Outcome<()> {
         let (size, flags) = (r.rsi.next_multiple_of(PAGE), r.r10 as i32);
-        let source = if flags & libc::MAP_ANONYMOUS != 0 {
+        let shared = flags & 0xf != libc::MAP_PRIVATE;
+        let source = if shared {
+            let maps = maps::read(tid)?;
+            let Some(mapping) = maps.iter().find(|m| m.range.contains(&at)) else {
+                return Err(Halt::Gone);
+            };
+            let executable = r.rdx & libc::PROT_EXEC as u64 != 0;
+            let offset = mapping.offset + (at - mapping.range.start);
+            let part = Mapping { range: at..at + size, offset, executable, ..mapping.clone() };
+            return self.record_mapping(tid, &part);
+        } else if flags & libc::MAP_GROWSDOWN != 0 {
+            Source::Stack
+        } else if flags & libc::MAP_ANONYMOUS != 0 {
             Source::Zero
         } else {
             let path = format!("/proc/{tid}/fd/{}", r.r8 as i32);
@@ -380,20 +478,90 @@ impl Supervisor {
         }
     }
 
-    /// A thread is gone; the kernel has cleared the word that tells others so.
-    pub(crate) fn record_thread_end(&mut self, task: &Task) -> Outcome<()> {
+    /// A thread ends of itself. What the kernel writes then must be there before others go
+    /// on, so they wait for its end; the first thread of a process is never seen to end
+    /// before the others.
+    pub(crate) fn record_exit(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        /// More than it takes, even on a busy machine.
+        const PATIENCE: Duration = Duration::from_millis(200);
+        let words = self.words_at_end(tid);
+        self.task(tid).words_at_end = words.clone();
+        let space = self.space_id(tid);
+        let is_first = self.tasks[&tid].pid == tid;
+        let alone = self.space_of(tid).users == 1;
+        self.hold_into(tid, registers)?;
+        if !is_first || alone {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let cleared = self.tasks[&tid].cleared_at_end;
+        let is_cleared = |memory: &Memory| memory.read_u64(cleared).is_ok_and(|word| word as u32 == 0);
+        while !is_cleared(&self.spaces[&space].memory) && began.elapsed() < PATIENCE {
+            std::thread::yield_now();
+        }
+        self.record_words(space, &words)?;
+        self.release(tid)
+    }
+
+    /// The words that the kernel writes when a thread ends: the one that tells others so,
+    /// and the locks that it holds.
+    fn words_at_end(&mut self, tid: Tid) -> Vec<Address> {
+        /// So many the kernel looks at.
+        const MOST: usize = 2048;
+        let Task { cleared_at_end, robust_list: head, .. } = self.tasks[&tid];
+        let memory = &self.space_of(tid).memory;
+        let mut words = vec![cleared_at_end];
+        if head != 0 {
+            let offset = memory.read_u64(head + 8).unwrap_or(0);
+            let pending = memory.read_u64(head + 16).unwrap_or(0) & !1;
+            let mut entry = memory.read_u64(head).unwrap_or(head) & !1;
+            while entry != head && entry != 0 && words.len() < MOST {
+                words.push(entry.wrapping_add(offset));
+                entry = memory.read_u64(entry).unwrap_or(head) & !1;
+            }
+            if pending != 0 {
+                words.push(pending.wrapping_add(offset));
+            }
+        }
+        words.retain(|&word| word != 0);
+        words
+    }
+
+    /// What is in these words now.
+    fn record_words(&mut self, space: SpaceId, words: &[Address]) -> Outcome<()> {
         let Some(recorder) = &mut self.recorder else {
             return Ok(());
         };
-        let mut word = [0; 4];
-        let at = task.cleared_at_end;
-        if at != 0
-            && let Some(space) = self.spaces.get(&task.space)
-            && space.memory.read_exact(at, &mut word).is_ok()
-        {
-            recorder.add(task.space, &Event::Wrote { at, bytes: word.to_vec() })?;
+        for &at in words {
+            let mut word = [0; 4];
+            let memory = self.spaces.get(&space).map(|space| &space.memory);
+            if memory.is_some_and(|memory| memory.read_exact(at, &mut word).is_ok()) {
+                recorder.add(space, &Event::Wrote { at, bytes: word.to_vec() })?;
+            }
         }
-        recorder.add(task.space, &Event::ThreadEnded { thread: task.tid })
+        Ok(())
+    }
+
+    /// A thread is gone.
+    pub(crate) fn record_thread_end(&mut self, task: &Task) -> Outcome<()> {
+        self.record_words(task.space, &task.words_at_end.clone())?;
+        match &mut self.recorder {
+            Some(recorder) => recorder.add(task.space, &Event::ThreadEnded { thread: task.tid }),
+            None => Ok(()),
+        }
+    }
+
+    /// A thread executes another program: its process goes on in another stream, unless it
+    /// has only been a guest in the memory of its parent.
+    pub(crate) fn record_replaced(&mut self, task: &Task) -> Outcome<()> {
+        if self.spaces[&task.space].users > 1 {
+            return self.record_thread_end(task);
+        }
+        let Some(recorder) = &mut self.recorder else {
+            return Ok(());
+        };
+        recorder.add(task.space, &Event::Replaced)?;
+        recorder.close(task.space)
     }
 
     /// The process of a space is over.
@@ -406,11 +574,7 @@ impl Supervisor {
             Ended::Signal(signal) => event::Ended::Signal(signal),
         };
         recorder.add(space, &Event::Ended(ended))?;
-        if let Some(mut log) = recorder.logs.remove(&space) {
-            log.writer.flush().map_err(EngineError::Recording)?;
-            recorder.bytes += log.writer.bytes_written;
-        }
-        Ok(())
+        recorder.close(space)
     }
 }
 
@@ -425,10 +589,10 @@ fn access(protection: u64) -> Access {
 /// Set by the kernel for its own purposes.
 const RESUME_FLAG: u64 = 1 << 16;
 
-/// The registers as they are recorded.
-pub fn recorded(r: &Registers) -> Recorded {
+/// The registers as they are recorded, with the GS base that the program believes it has.
+pub fn recorded(r: &Registers, gs_base: u64) -> Recorded {
     Recorded([
         r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12,
-        r.r13, r.r14, r.r15, r.rip, r.eflags & !RESUME_FLAG, r.fs_base, 0,
+        r.r13, r.r14, r.r15, r.rip, r.eflags & !RESUME_FLAG, r.fs_base, gs_base,
     ])
 }

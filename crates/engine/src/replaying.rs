@@ -6,6 +6,7 @@
 //! recorded one had when something came from outside.
 
 use crate::error::{EngineError, Halt};
+use crate::inject::Part;
 use crate::maps::Mapping;
 use crate::memory::Address;
 use crate::ptrace::{self, Registers};
@@ -13,17 +14,26 @@ use crate::recording::recorded;
 use crate::report::Ended;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
+use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use why_record::event::{self, Access, Cause, Event, Source, Stream, Thread};
 use why_record::files::Files;
-use why_record::registers::{Changed, FLAGS, Registers as Recorded};
+use why_record::registers::{Changed, FLAGS, RCX, RIP, Registers as Recorded};
 use why_record::store::Recording;
 use why_record::stream::Reader;
+use why_translate::context::APP_GS;
 
 pub struct Replayer {
+    recording: Recording,
+    process: Thread,
+    /// Which of its programs the process is now.
+    program: u32,
     stream: Reader,
     files: Files,
     /// Each thread while it does not run.
@@ -33,6 +43,9 @@ pub struct Replayer {
     next: Option<Stop>,
     /// Vector registers for the thread that is resumed next.
     vectors: Option<Vec<u8>>,
+    objects: FxHashMap<u32, File>,
+    /// Where objects have been mapped, and from which offset on.
+    views: Vec<(Range<Address>, u32, u64)>,
     /// Application memory that is mapped.
     mapped: Vec<Range<Address>>,
     pub events: u64,
@@ -64,17 +77,55 @@ const ARITHMETIC_FLAGS: u64 = 0x8d5;
 
 impl Replayer {
     pub fn new(recording: &Recording, process: Thread, outputs: Outputs) -> Result<Replayer, EngineError> {
-        let stream = Reader::open(&recording.stream(process)).map_err(EngineError::Recording)?;
+        let path = recording.stream(process, 1);
+        let stream = Reader::open(&path).map_err(EngineError::Recording)?;
         Ok(Replayer {
+            recording: Recording::open(&recording.path),
+            process,
+            program: 1,
             stream,
             files: recording.files(),
             threads: FxHashMap::default(),
             running: 0,
             next: None,
             vectors: None,
+            objects: FxHashMap::default(),
+            views: Vec::new(),
             mapped: Vec::new(),
             events: 0,
             outputs,
+        })
+    }
+
+    /// Goes on with the next program that the process executed.
+    fn next_program(&mut self) -> Outcome<()> {
+        self.program += 1;
+        let path = self.recording.stream(self.process, self.program);
+        self.stream = Reader::open(&path).map_err(EngineError::Recording)?;
+        self.threads.clear();
+        Ok(())
+    }
+
+    /// Memory that may be mapped several times, at least so large.
+    fn object(&mut self, object: u32, size: u64) -> Outcome<File> {
+        let making = |error| EngineError::system("making shared memory")(error);
+        let file = match self.objects.entry(object) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let made = memfd_create(c"shared", MFdFlags::MFD_CLOEXEC);
+                new.insert(File::from(made.map_err(|error| making(error.into()))?))
+            }
+        };
+        if file.metadata().map_err(making)?.len() < size {
+            file.set_len(size).map_err(making)?;
+        }
+        Ok(file.try_clone().map_err(making)?)
+    }
+
+    fn write_to_object(&self, at: Address, bytes: &[u8]) -> bool {
+        let view = self.views.iter().rev().find(|(range, ..)| range.contains(&at));
+        view.is_some_and(|(range, object, offset)| {
+            self.objects[object].write_all_at(bytes, offset + (at - range.start)).is_ok()
         })
     }
 
@@ -112,7 +163,9 @@ impl Supervisor {
             // It is not executed here, but it was.
             self.adjust_count(tid, 1);
         }
-        let saved = Saved { registers: recorded(at), vectors: Some(ptrace::vectors(tid)?) };
+        let gs_base = self.space_of(tid).read_slot(APP_GS);
+        let vectors = Some(ptrace::vectors(tid)?);
+        let saved = Saved { registers: recorded(at, gs_base), vectors };
         let replayer = self.replayer();
         let running = replayer.running;
         replayer.threads.insert(running, saved);
@@ -121,7 +174,8 @@ impl Supervisor {
 
     /// Whether it has stopped where the recorded one did.
     fn check_stop(&mut self, tid: Tid, at: &Registers, cause: Cause) -> Outcome<()> {
-        let count = self.space_of(tid).count();
+        let space = self.space_of(tid);
+        let (count, gs_base) = (space.count(), space.read_slot(APP_GS));
         let replayer = self.replayer();
         let event = replayer.events;
         let Some(expected) = replayer.next.take() else {
@@ -136,7 +190,7 @@ impl Supervisor {
                 ),
             ));
         }
-        let (mut here, mut there) = (recorded(at), expected.registers);
+        let (mut here, mut there) = (recorded(at, gs_base), expected.registers);
         if !cause.is_own() {
             here.0[FLAGS] &= !ARITHMETIC_FLAGS;
             there.0[FLAGS] &= !ARITHMETIC_FLAGS;
@@ -156,6 +210,7 @@ impl Supervisor {
                     return self.replay_resume(tid, thread, &registers);
                 }
                 Some(Event::Ended(ended)) => return self.replay_end(tid, ended),
+                Some(Event::Replaced) => self.replayer().next_program()?,
                 Some(event) => self.replay_event(tid, event)?,
                 None => return Err(cut_short(self.replayer().events)),
             }
@@ -190,6 +245,7 @@ impl Supervisor {
                 return Err(diverged(event, format!("a thread goes on, and then {other:?}")));
             }
         };
+        self.task(tid).looked_at = None;
         if let Some(vectors) = vectors {
             ptrace::set_vectors(tid, &vectors)?;
         }
@@ -211,12 +267,17 @@ impl Supervisor {
         const FEW: u64 = 64;
         let count = self.space_of(tid).count();
         let left = at.wrapping_sub(count);
+        self.task(tid).stops_at = Some(at);
         if left == 0 {
-            let cause = self.replayer().next.as_ref().map(|stop| stop.cause);
-            return self.replay_stop(tid, &registers, cause.expect("a stop was set"));
+            let stop = self.replayer().next.clone().expect("a stop was set");
+            let repetitions = registers.rcx.wrapping_sub(stop.registers.0[RCX]);
+            if repetitions != 0 && registers.rip == stop.registers.0[RIP] {
+                // It was stopped within a string instruction.
+                return self.enter_part(tid, registers, repetitions);
+            }
+            return self.replay_stop(tid, &registers, stop.cause);
         }
         let progress = self.task(tid).looked_at.replace(count) != Some(count);
-        self.task(tid).stops_at = Some(at);
         if left <= FEW || !progress {
             return self.enter_few(tid, registers, left.min(FEW) as usize, false);
         }
@@ -224,8 +285,21 @@ impl Supervisor {
         self.enter(tid, registers)
     }
 
+    /// Lets a string instruction repeat itself only so often.
+    fn enter_part(&mut self, tid: Tid, registers: Registers, repetitions: u64) -> Outcome<()> {
+        let left = registers.rcx.wrapping_sub(repetitions);
+        self.task(tid).in_part = Some((registers.rip, left));
+        self.enter_few(tid, Registers { rcx: repetitions, ..registers }, 1, false)
+    }
+
     /// A thread has come to where somebody has to look how far it has come.
     pub(crate) fn stopped_on_the_way(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        if let Some((rip, rcx)) = self.task(tid).in_part.take() {
+            self.adjust_count(tid, -1);
+            let cause = self.replayer().next.as_ref().map(|stop| stop.cause);
+            let registers = Registers { rip, rcx, ..registers };
+            return self.replay_stop(tid, &registers, cause.expect("a stop was set"));
+        }
         match self.task(tid).stops_at {
             Some(at) => self.run_up_to(tid, registers, at),
             None => self.enter(tid, registers),
@@ -236,6 +310,7 @@ impl Supervisor {
     fn application_registers(&mut self, tid: Tid, recorded: &Recorded) -> Outcome<Registers> {
         let base = ptrace::registers(tid)?;
         let r = recorded.0;
+        self.space_of(tid).write_slot(APP_GS, r[19]);
         Ok(Registers {
             rax: r[0],
             rcx: r[1],
@@ -268,7 +343,8 @@ impl Supervisor {
             Event::Wrote { at, bytes } => {
                 self.code_replaced(tid, at..at + bytes.len() as u64)?;
                 let written = self.space_of(tid).memory.write(at, &bytes);
-                if written.is_err() {
+                // Nobody can write through a shared mapping that is read-only.
+                if written.is_err() && !self.replayer().write_to_object(at, &bytes) {
                     let event = self.replayer().events;
                     return Err(diverged(event, format!("there is no memory at {at:#x}")));
                 }
@@ -280,8 +356,8 @@ impl Supervisor {
             Event::Protected { at, size, access } => {
                 self.set_access(tid, at..at + size, access)?;
             }
-            Event::Moved { from, size, to, new_size } => {
-                self.replay_move(tid, from, size, to, new_size)?;
+            Event::Moved { from, size, to, new_size, stays } => {
+                self.replay_move(tid, from..from + size, to..to + new_size, stays)?;
             }
             Event::Executed { .. } => {
                 for range in std::mem::take(&mut self.replayer().mapped) {
@@ -291,7 +367,7 @@ impl Supervisor {
             Event::Output { stream, at, size } => self.replay_output(tid, stream, at, size)?,
             Event::Forked { .. } => {}
             Event::ThreadEnded { thread } => drop(self.replayer().threads.remove(&thread)),
-            Event::Stopped { .. } | Event::Resumed { .. } | Event::Ended(_) => {
+            Event::Stopped { .. } | Event::Resumed { .. } | Event::Ended(_) | Event::Replaced => {
                 let event_number = self.replayer().events;
                 return Err(diverged(event_number, "a thread stops that did not run".to_owned()));
             }
@@ -309,40 +385,73 @@ impl Supervisor {
     ) -> Outcome<()> {
         let range = at..at.saturating_add(size);
         self.forget_code(tid, range.clone())?;
-        let fixed = libc::MAP_PRIVATE | libc::MAP_FIXED;
-        match source {
-            Source::Zero | Source::Stack | Source::Shared { hash: None, .. } => {
-                let grows = if *source == Source::Stack { libc::MAP_GROWSDOWN } else { 0 };
-                let flags = (fixed | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | grows) as u64;
-                let map = [at, size, protection(access) as u64, flags, u64::MAX, 0];
-                self.must(tid, "mapping recorded memory", libc::SYS_mmap, map)?;
-            }
-            Source::File { hash, offset } | Source::Shared { hash: Some(hash), offset, .. } => {
-                let file = self.replayer().files.open(*hash).map_err(EngineError::Recording)?;
-                let protection = protection(access);
-                let part = crate::inject::Part { at, offset: *offset, size, times: 1, protection };
-                self.map_recorded(tid, file.as_fd(), &part, fixed)?;
-            }
+        // What is the engine's the program has never touched, though it may have asked for
+        // all memory from here to there.
+        for part in without(&range, &self.space_of(tid).own_ranges()) {
+            self.replay_map_part(tid, part.clone(), part.start - at, access, source)?;
+        }
+        if let Source::Shared { object, offset } = source {
+            self.replayer().views.push((range.clone(), *object, *offset));
         }
         self.replayer().mapped.push(range.clone());
         if access.execute {
-            self.allow_code(tid, range, access.write, false)?;
+            let shared = matches!(source, Source::Shared { .. });
+            self.allow_code(tid, range, access.write, shared)?;
+        }
+        Ok(())
+    }
+
+    /// Maps what lies so far from the beginning of a source.
+    fn replay_map_part(
+        &mut self,
+        tid: Tid,
+        range: Range<Address>,
+        distance: u64,
+        access: Access,
+        source: &Source,
+    ) -> Outcome<()> {
+        let (at, size) = (range.start, range.end - range.start);
+        let fixed = libc::MAP_PRIVATE | libc::MAP_FIXED;
+        let protection = protection(access);
+        let part = |offset: u64| Part { at, offset: offset + distance, size, times: 1, protection };
+        match source {
+            Source::Zero | Source::Stack => {
+                let grows = if *source == Source::Stack { libc::MAP_GROWSDOWN } else { 0 };
+                let flags = (fixed | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | grows) as u64;
+                let map = [at, size, protection as u64, flags, u64::MAX, 0];
+                self.must(tid, "mapping recorded memory", libc::SYS_mmap, map)?;
+            }
+            Source::Shared { object, offset } => {
+                let part = part(*offset);
+                let file = self.replayer().object(*object, part.offset.saturating_add(size))?;
+                let shared = libc::MAP_SHARED | libc::MAP_FIXED;
+                self.map_recorded(tid, file.as_fd(), libc::O_RDWR, &part, shared)?;
+            }
+            Source::File { hash, offset } => {
+                let file = self.replayer().files.open(*hash).map_err(EngineError::Recording)?;
+                self.map_recorded(tid, file.as_fd(), libc::O_RDONLY, &part(*offset), fixed)?;
+            }
         }
         Ok(())
     }
 
     fn replay_unmap(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
         self.forget_code(tid, range.clone())?;
-        let arguments = [range.start, range.end - range.start, 0, 0, 0, 0];
-        self.must(tid, "unmapping recorded memory", libc::SYS_munmap, arguments)?;
+        for part in without(&range, &self.space_of(tid).own_ranges()) {
+            let arguments = [part.start, part.end - part.start, 0, 0, 0, 0];
+            self.must(tid, "unmapping recorded memory", libc::SYS_munmap, arguments)?;
+        }
         Ok(())
     }
 
     fn set_access(&mut self, tid: Tid, range: Range<Address>, access: Access) -> Outcome<()> {
         self.forget_code(tid, range.clone())?;
-        self.protect(tid, range.start, range.end - range.start, protection(access))?;
+        for part in without(&range, &self.space_of(tid).own_ranges()) {
+            self.protect(tid, part.start, part.end - part.start, protection(access))?;
+        }
         if access.execute {
-            self.allow_code(tid, range, access.write, false)?;
+            let shared = self.replayer().views.iter().any(|(view, ..)| view.contains(&range.start));
+            self.allow_code(tid, range, access.write, shared)?;
         }
         Ok(())
     }
@@ -350,17 +459,33 @@ impl Supervisor {
     fn replay_move(
         &mut self,
         tid: Tid,
-        from: Address,
-        size: u64,
-        to: Address,
-        new_size: u64,
+        from: Range<Address>,
+        to: Range<Address>,
+        stays: bool,
     ) -> Outcome<()> {
-        self.forget_code(tid, from..from + size)?;
-        self.forget_code(tid, to..to + new_size)?;
-        let flags = if from == to { 0 } else { libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED };
-        let arguments = [from, size, new_size, flags as u64, to, 0];
+        let regions = &self.space_of(tid).regions;
+        let executable = regions.is_executable(from.start);
+        let writable = regions.is_writable(from.start);
+        if executable {
+            // A moved page keeps its protection, so it must have the one it should have.
+            self.unwatch_range(tid, &from)?;
+        }
+        self.forget_code(tid, from.clone())?;
+        self.forget_code(tid, to.clone())?;
+        let mut flags = 0;
+        if from.start != to.start {
+            flags |= libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        }
+        if stays {
+            flags |= libc::MREMAP_DONTUNMAP;
+        }
+        let (size, new_size) = (from.end - from.start, to.end - to.start);
+        let arguments = [from.start, size, new_size, flags as u64, to.start, 0];
         self.must(tid, "moving recorded memory", libc::SYS_mremap, arguments)?;
-        self.replayer().mapped.push(to..to + new_size);
+        self.replayer().mapped.push(to.clone());
+        if executable {
+            self.allow_code(tid, to, writable, false)?;
+        }
         Ok(())
     }
 
@@ -400,6 +525,20 @@ impl Supervisor {
         self.replay_over = true;
         Err(Halt::Gone)
     }
+}
+
+/// A range without some others.
+fn without(range: &Range<Address>, others: &[Range<Address>]) -> Vec<Range<Address>> {
+    let mut parts = vec![range.clone()];
+    for other in others {
+        let cut = |part: Range<Address>| {
+            let before = part.start..part.end.min(other.start);
+            let after = part.start.max(other.end)..part.end;
+            [before, after].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>()
+        };
+        parts = parts.into_iter().flat_map(cut).collect();
+    }
+    parts
 }
 
 fn protection(access: Access) -> i32 {

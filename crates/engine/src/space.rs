@@ -39,6 +39,8 @@ pub struct Space {
     pub careful: bool,
     /// How often still to look for executable memory when the program asks for some.
     pub looks_left: u32,
+    /// The process is ending: none of its threads executes anything any more.
+    pub ending: bool,
     /// Threads that use this space.
     pub users: usize,
     /// The instructions counted so far, but for those since the slots were last set.
@@ -68,6 +70,7 @@ impl Space {
             ready: VecDeque::new(),
             others_ready: false,
             careful: false,
+            ending: false,
             users: 0,
             counted: 0,
             slot_starts: [FAR; COUNT_SLOTS],

@@ -31,8 +31,10 @@ impl Supervisor {
         if self.recorder.is_some() {
             self.record_stop(tid, &registers, Cause::Call(number))?;
             self.task(tid).recorded_call = Some(registers);
-            if i64::from(number) == libc::SYS_set_tid_address {
-                self.task(tid).cleared_at_end = registers.rdi;
+            match i64::from(number) {
+                libc::SYS_set_tid_address => self.task(tid).cleared_at_end = registers.rdi,
+                libc::SYS_set_robust_list => self.task(tid).robust_list = registers.rdi,
+                _ => {}
             }
         }
         match i64::from(number) {
@@ -87,8 +89,7 @@ impl Supervisor {
             libc::SYS_exit => {
                 self.sample(tid);
                 if self.recorder.is_some() {
-                    // What the kernel writes when it ends must be there before others go on.
-                    return self.hold_into(tid, registers);
+                    return self.record_exit(tid, registers);
                 }
                 self.release_into(tid, registers)
             }
@@ -101,6 +102,7 @@ impl Supervisor {
             // may execute once they have been read.
             libc::SYS_exit_group | libc::SYS_execve | libc::SYS_execveat => {
                 self.sample(tid);
+                self.space_of(tid).ending = i64::from(number) == libc::SYS_exit_group;
                 self.hold_into(tid, registers)
             }
             // What other threads did to the memory meanwhile, the new process might have
@@ -151,7 +153,7 @@ impl Supervisor {
     }
 
     /// Starts the call and keeps the turn.
-    fn hold_into(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+    pub(crate) fn hold_into(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let gadget = self.space_of(tid).glue.call();
         let at_gadget = Registers { rip: gadget, orig_rax: u64::MAX, ..registers };
         ptrace::set_registers(tid, &at_gadget)?;
@@ -475,6 +477,7 @@ impl Supervisor {
         }
         // Stops of threads that are unknown stay: they are other processes' newest.
         self.deferred.retain(|(thread, _)| !others.contains(thread));
+        self.record_replaced(&task)?;
         self.leave_space(&task);
         task.tid = tid;
         let actions = task.actions.borrow().after_exec();

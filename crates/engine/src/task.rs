@@ -31,8 +31,15 @@ pub struct Task {
     pub recorded_call: Option<Registers>,
     /// The frame of a handler, likewise.
     pub frame: Option<std::ops::Range<Address>>,
+    /// What the kernel will have written when the thread has ended.
+    pub words_at_end: Vec<Address>,
     /// The word that the kernel clears when the thread ends.
     pub cleared_at_end: Address,
+    /// The list of locks that others are told of when the thread ends, of recorded ones.
+    pub robust_list: Address,
+    /// A string instruction is being executed in part: its address, and how often it has
+    /// still to repeat itself.
+    pub in_part: Option<(Address, u64)>,
     /// The count of instructions at which it is to stop.
     pub stops_at: Option<u64>,
     /// The count when it was last looked at on the way there.

@@ -149,6 +149,9 @@ impl Supervisor {
             frame: None,
             cleared_at_end: 0,
             stops_at: None,
+            words_at_end: Vec::new(),
+            robust_list: 0,
+            in_part: None,
             looked_at: None,
             unwatch_at_turn: false,
         }

@@ -33,9 +33,12 @@ pub enum Event {
     Mapped { at: u64, size: u64, access: Access, source: Source },
     Unmapped { at: u64, size: u64 },
     Protected { at: u64, size: u64, access: Access },
-    /// Memory has moved, with what is in it; where it has grown it is as if mapped.
-    Moved { from: u64, size: u64, to: u64, new_size: u64 },
-    /// All memory is gone: another program is executed.
+    /// Memory has moved, with what is in it; where it has grown it is as if mapped. If it
+    /// stays, it stays without what was in it.
+    Moved { from: u64, size: u64, to: u64, new_size: u64, stays: bool },
+    /// The process goes on as another program, in the next stream.
+    Replaced,
+    /// A program begins: all memory that there was is gone.
     Executed { program: String, arguments: Vec<String> },
     /// The bytes there were written to a stream.
     Output { stream: Stream, at: u64, size: u64 },
@@ -65,9 +68,9 @@ pub enum Cause {
 
 impl Cause {
     /// Whether the thread stops for it of itself; else only the count of instructions
-    /// tells where.
+    /// tells where. A fault may have come from outside: from a file that was cut off.
     pub fn is_own(self) -> bool {
-        matches!(self, Cause::Call(_) | Cause::Instruction | Cause::Fault(_))
+        matches!(self, Cause::Call(_) | Cause::Instruction)
     }
 }
 
@@ -86,9 +89,8 @@ pub enum Source {
     Stack,
     /// A file from this offset on; zero behind its end.
     File { hash: Hash, offset: u64 },
-    /// A part of memory that may be mapped several times; it is created with these
-    /// bytes, or zero, when it is first seen.
-    Shared { object: u32, offset: u64, hash: Option<Hash> },
+    /// A part of an object that may be mapped several times. What is in it follows.
+    Shared { object: u32, offset: u64 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

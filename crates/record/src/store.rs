@@ -62,8 +62,9 @@ impl Recording {
         Manifest::read(&self.path)
     }
 
-    pub fn stream(&self, process: i32) -> PathBuf {
-        self.path.join("events").join(process.to_string())
+    /// The events of the first, second … program that a process has executed.
+    pub fn stream(&self, process: i32, program: u32) -> PathBuf {
+        self.path.join("events").join(format!("{process}.{program}"))
     }
 
     pub fn files(&self) -> crate::files::Files {
