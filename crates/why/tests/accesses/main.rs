@@ -1,0 +1,60 @@
+//! The accesses of `--accesses` are the true ones: small programs whose accesses are
+//! listed by hand, the single-stepping oracle, and `why run --tool trace` all agree;
+//! on fixtures, the oracle and `why` do.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod by_hand;
+mod cases;
+mod difference;
+
+use std::fs;
+use std::path::Path;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+use support::access::{self, Access};
+use support::access_oracle;
+use support::build;
+use support::fixture::{self, Fixture};
+use support::job::{Before, Job};
+use support::needs;
+use support::why::{self, Tool};
+
+fn main() {
+    let mut trials = by_hand::trials();
+    for fixture in fixture::all().into_iter().filter_map(Result::ok) {
+        if fixture.directives.count_is_exact {
+            let title = format!("{}, single-stepped and why", fixture.title());
+            trials.push(Trial::ignorable_test(title, move || stepped_and_why(&fixture)));
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+fn stepped_and_why(fixture: &Fixture) -> Result<Completion, Failed> {
+    if let Some(reason) = needs::unmet(&fixture.directives.needs) {
+        return Ok(Completion::ignored_with(reason));
+    }
+    let directives = &fixture.directives;
+    let job =
+        Job::new(build::build(fixture)?).args(&directives.args).stdin(directives.stdin.clone());
+    let stepped = access_oracle::record(&job)?;
+    let listed = listed_by_why(&job)?;
+    difference::none("single-stepped", &stepped.accesses, "why", &listed, |pc| {
+        stepped.disassembled(pc)
+    })?;
+    Ok(Completion::Completed)
+}
+
+/// What `why` writes for the job's program.
+fn listed_by_why(job: &Job) -> Result<Vec<Access>, String> {
+    let job = job.clone().before(Before::NoRandomLayout);
+    let mut under = why::under(&job, Tool::Trace, Path::new(why::WHY))?;
+    let file = under.with_accesses();
+    let (outcome, report) = under.run()?;
+    report.check(Tool::Trace, outcome.ended)?;
+    let text = fs::read_to_string(&file).map_err(|error| format!("no accesses: {error}"))?;
+    text.lines().map(access::parse).collect()
+}
