@@ -118,7 +118,7 @@ impl Supervisor {
                 crate::processor::avoid(processor, &allowed);
             }
         };
-        let trace = SpaceTrace::new(base, shapes, move_away)?;
+        let trace = SpaceTrace::new(base, shapes, self.options.accesses.clone(), move_away)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         for (at, offset) in trace.buffers() {
             let size = crate::tracing::BUFFER_BYTES as u64;

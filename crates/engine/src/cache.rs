@@ -37,7 +37,7 @@ impl Supervisor {
 
     /// Continues with exactly these registers.
     pub(crate) fn go(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        self.trace_stack(tid, registers.rsp);
+        self.trace_entry(tid, &registers);
         ptrace::set_registers(tid, &registers)?;
         self.task(tid).state = State::Running;
         self.task(tid).steps_itself |= registers.eflags & TRAP_FLAG != 0;

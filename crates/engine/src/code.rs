@@ -10,9 +10,8 @@ use crate::memory::{Address, PAGE, page_of};
 use crate::targets::Targets;
 use crate::tracing::Shapes;
 use rustc_hash::FxHashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use why_trace::FIRST_UNIT_ID;
 use why_translate::{ExitKind, Request, Tool, TranslateError, Unit, chain, translate};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -223,7 +222,7 @@ impl Code {
     ) -> std::result::Result<UnitId, TranslateError> {
         let arena = self.arena_for(pc).expect("the caller made room");
         let trace_id = match self.tool {
-            Tool::Trace => FIRST_UNIT_ID + self.shapes.read().expect("no panic").len() as u32,
+            Tool::Trace => self.shapes.read().expect("no panic").next_id(),
             _ => 0,
         };
         let request = Request {
@@ -250,9 +249,8 @@ impl Code {
         self.statistics.units += 1;
         self.statistics.bytes += code.len() as u64;
         let at = self.arenas[arena].place(Item::Unit(id.0), &code);
-        if self.tool == Tool::Trace {
-            let mut shapes = self.shapes.write().expect("no panic");
-            shapes.extend(1..=unit.instructions() as u8);
+        if let Some(shape) = &unit.shape {
+            self.shapes.write().expect("no panic").add(Arc::clone(shape));
         }
         self.units.push(Placed { unit, at, dead: false, trace_id });
         if at_most.is_none() {

@@ -56,7 +56,7 @@ impl Supervisor {
                         && let Place::BehindSyscall(index) =
                             code.placed(UnitId(id)).unit.place(offset)
                     {
-                        self.account(tid, &code, UnitId(id), offset, index + 1);
+                        self.account(tid, &code, UnitId(id), offset, index + 1, &registers);
                     }
                     drop(code);
                     let registers = Registers { rip: next, rcx: next, ..registers };
@@ -295,7 +295,7 @@ impl Supervisor {
         if unit.behind(index).is_some() {
             // Not the application's fault: a path that cannot be read was looked at.
             let next = unit.next_pc(index);
-            self.account(tid, &code, id, offset, index + 1);
+            self.account(tid, &code, id, offset, index + 1, &registers);
             drop(code);
             return self.begin_call(tid, Registers { rip: next, ..registers });
         }
@@ -309,7 +309,7 @@ impl Supervisor {
         // What the unit borrows as a whole was borrowed first.
         let mut registers = self.give_back(tid, registers, unit, offset);
         registers.rip = pc;
-        self.account(tid, &code, id, offset, index);
+        self.account(tid, &code, id, offset, index, &registers);
         drop(code);
         if signal == libc::SIGSEGV && self.wrote_to_code(tid, registers, fault_address(&info))? {
             return Ok(());

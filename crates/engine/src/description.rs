@@ -127,7 +127,7 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
         counted,
         committed_from: None,
         borrowed: None,
-        slots: Vec::new(),
+        shape: None,
         end,
         literals,
         displacements,

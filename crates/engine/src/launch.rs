@@ -21,6 +21,7 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::{ForkResult, Pid, fork, getppid};
 use std::cell::RefCell;
 use std::ffi::{CString, OsString, c_char, c_int, c_void};
+use std::fs::File;
 use std::io::{PipeReader, Read, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -28,6 +29,7 @@ use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex};
 use why_translate::Tool;
 
 pub struct Command {
@@ -35,6 +37,8 @@ pub struct Command {
     pub tool: Tool,
     /// Look for executable memory outside the cache, from time to time and at the end.
     pub inspect: bool,
+    /// Where every access of a traced program is written down.
+    pub accesses: Option<File>,
 }
 
 /// The supervisor's ways to `why`.
@@ -195,6 +199,15 @@ fn try_supervise(
     let options = Options {
         tool: command.tool,
         inspect: command.inspect,
+        accesses: match &command.accesses {
+            Some(file) => {
+                let file = file.try_clone();
+                Some(Arc::new(Mutex::new(
+                    file.map_err(EngineError::system("copying a descriptor"))?,
+                )))
+            }
+            None => None,
+        },
         allowed: affinity.clone(),
         affinity,
         processor,

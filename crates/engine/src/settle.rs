@@ -121,12 +121,12 @@ impl Supervisor {
         match unit.place(offset) {
             Place::Before(index) => {
                 let at = Registers { rip: unit.spans[index].pc, ..*registers };
-                self.account(tid, code, id, offset, index);
+                self.account(tid, code, id, offset, index, registers);
                 Some(self.give_back(tid, at, unit, offset))
             }
             Place::BehindSyscall(index) => {
                 let next = unit.next_pc(index);
-                self.account(tid, code, id, offset, index + 1);
+                self.account(tid, code, id, offset, index + 1, registers);
                 Some(Registers { rip: next, rcx: next, ..*registers })
             }
             Place::AtExit(exit) => match unit.exits[exit].kind {
@@ -180,17 +180,24 @@ impl Supervisor {
         id: UnitId,
         offset: u32,
         executed: usize,
+        registers: &Registers,
     ) {
         let placed = code.placed(id);
         match code.tool() {
             Tool::None => {}
             Tool::Count => self.adjust_count(tid, placed.unit.uncounted(offset, executed)),
-            Tool::Trace => self.trace_partial(tid, placed, offset, executed),
+            Tool::Trace => self.trace_partial(tid, placed, offset, executed, registers),
         }
     }
 
+    /// The thread's count is wrong by so much. While another one is executing, its figures
+    /// are being changed: the thread then waits for its turn.
     pub(crate) fn adjust_count(&mut self, tid: Tid, by: i64) {
         if by == 0 {
+            return;
+        }
+        if self.space_of(tid).current.is_some_and(|current| current != tid) {
+            self.task(tid).recount += by;
             return;
         }
         match self.options.tool {
@@ -200,7 +207,7 @@ impl Supervisor {
                 let count = space.read_slot(FIRST_COUNT).wrapping_add_signed(by);
                 space.write_slot(FIRST_COUNT, count);
             }
-            Tool::Trace => self.trace_undo(tid, by),
+            Tool::Trace => self.trace_recount(tid, by),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::ptrace::{self, Stop};
 use crate::report::Report;
 use crate::space::{Space, SpaceId};
 use crate::task::{State, Task, Tid};
+use crate::tracing::AccessLog;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -17,6 +18,8 @@ pub struct Options {
     pub tool: Tool,
     /// Look for executable memory outside the cache.
     pub inspect: bool,
+    /// Where every access of a traced program is written down.
+    pub accesses: Option<AccessLog>,
     /// The processors the target is told it runs on.
     pub affinity: Vec<u8>,
     /// The processors it may ask for.

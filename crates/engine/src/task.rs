@@ -24,6 +24,8 @@ pub struct Task {
     pub app_gs: u64,
     /// The call, by the address behind it, that has failed and is made once more.
     pub faulted_call: Option<Address>,
+    /// What its count is wrong by, found while another thread was executing.
+    pub recount: i64,
     /// No page is to be watched when it goes on.
     pub unwatch_at_turn: bool,
     /// The application had set the trap flag when last seen.

@@ -73,6 +73,8 @@ impl Supervisor {
             space.current = None;
         }
         space.users -= 1;
+        // It will have no turn in which to put this right.
+        self.report.instructions = self.report.instructions.wrapping_add_signed(task.recount);
         if space.users == 0 {
             let space = self.spaces.remove(&task.space).expect("just seen");
             self.close(space);
@@ -92,7 +94,7 @@ impl Supervisor {
         let next = space.read_slot(TRACE_NEXT);
         space.write_slot(CALLS_IN_PROCESS, 0);
         space.trace_next = next;
-        self.report.instructions += count;
+        self.report.instructions = self.report.instructions.wrapping_add(count);
         self.report.calls_in_process += calls;
         self.look_for_executable(tid);
     }
@@ -102,7 +104,7 @@ impl Supervisor {
         self.code_closed(&code);
         if let Some(trace) = space.trace {
             let totals = trace.finish(space.trace_next);
-            self.report.instructions += totals.instructions;
+            self.report.instructions = self.report.instructions.wrapping_add(totals.instructions);
             self.report.trace_instructions += totals.instructions;
             self.report.trace_records += totals.records;
             self.report.trace_slots += totals.slots;
@@ -131,6 +133,7 @@ impl Supervisor {
             affinity: None,
             steps_itself: false,
             faulted_call: None,
+            recount: 0,
             unwatch_at_turn: false,
         }
     }

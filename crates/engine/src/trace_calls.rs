@@ -1,11 +1,13 @@
 //! Records that the supervisor itself writes into the trace.
 
 use crate::code::Placed;
-use crate::memory::Address;
+use crate::ptrace::Registers;
 use crate::supervisor::Supervisor;
 use crate::task::Tid;
-use why_trace::{STACK, THREAD, UNDO};
-use why_translate::context::TRACE_NEXT;
+use why_trace::register::RDI;
+use why_trace::{FS_BASE, GS_BASE, RECOUNT, REPEATED, STACK, THREAD, UNDO};
+use why_translate::SpanDetail;
+use why_translate::context::{APP_GS, TRACE_NEXT};
 
 impl Supervisor {
     /// From here on the records are of this thread.
@@ -13,14 +15,25 @@ impl Supervisor {
         self.trace_record(tid, THREAD, tid as u64);
     }
 
-    /// A thread enters the cache: from here on the reader follows its stack pointer.
-    pub(crate) fn trace_stack(&mut self, tid: Tid, stack_pointer: Address) {
-        self.trace_record(tid, STACK, stack_pointer);
+    /// A thread enters the cache: from here on the reader follows its stack pointer, and
+    /// the bases of its segments.
+    pub(crate) fn trace_entry(&mut self, tid: Tid, registers: &Registers) {
+        let space = self.space_of(tid);
+        if space.trace.is_none() {
+            return;
+        }
+        let bases = (registers.fs_base, space.read_slot(APP_GS));
+        self.trace_record(tid, STACK, registers.rsp);
+        let told = self.space_of(tid).trace.as_mut().expect("just seen").bases.insert(tid, bases);
+        if told != Some(bases) {
+            self.trace_record(tid, FS_BASE, bases.0);
+            self.trace_record(tid, GS_BASE, bases.1);
+        }
     }
 
-    /// The count of the records so far is wrong by so much.
-    pub(crate) fn trace_undo(&mut self, tid: Tid, by: i64) {
-        self.trace_record(tid, UNDO, by.wrapping_neg() as u64);
+    /// So many calls that were recorded are made again.
+    pub(crate) fn trace_recount(&mut self, tid: Tid, by: i64) {
+        self.trace_record(tid, RECOUNT, by.wrapping_neg() as u64);
     }
 
     /// A record of the supervisor's own.
@@ -49,25 +62,43 @@ impl Supervisor {
         placed: &Placed,
         offset: u32,
         executed: usize,
+        registers: &Registers,
     ) {
         let unit = &placed.unit;
         if unit.committed_from.is_some_and(|from| offset >= from) {
-            let total = unit.instructions() as i64;
-            if executed as i64 != total {
-                self.trace_undo(tid, executed as i64 - total);
+            let undone = unit.instructions() as usize - executed;
+            if undone > 0 {
+                self.trace_record(tid, UNDO, undone as u64);
             }
             return;
         }
-        if executed == 0 {
+        let shape = unit.shape.as_ref().expect("a traced unit has a shape");
+        let interrupted = shape.behind_repetition(executed).filter(
+            |_| matches!(unit.spans[executed].detail, SpanDetail::Repeats { at } if at == offset),
+        );
+        if executed == 0 && interrupted.is_none() {
             return;
         }
-        let slots = usize::from(unit.slots[executed]);
-        let header = header(placed.trace_id + executed as u32 - 1, slots);
+        let repeated = executed.checked_sub(1).and_then(|last| shape.behind_repetition(last));
+        let (slots, behind) = match (interrupted, repeated) {
+            (Some(_), _) => (shape.slots_before(executed + 1), None),
+            (None, pointer) => (shape.slots_before(executed), pointer),
+        };
+        let pointer = |register| if register == RDI { registers.rdi } else { registers.rsi };
+        let header = header(placed.trace_id + executed as u32, slots + behind.iter().len());
         let space = self.space_of(tid);
         let next = space.read_slot(TRACE_NEXT);
+        let behind_slots = next + (why_trace::HEADER_BYTES + 8 * slots) as u64;
+        let mut end = behind_slots;
+        if let Some(register) = behind {
+            let _ = space.memory.write_u64(behind_slots, pointer(register));
+            end += 8;
+        }
         if space.memory.write_u64(next, header).is_ok() {
-            let size = why_trace::HEADER_BYTES + 8 * slots;
-            space.write_slot(TRACE_NEXT, next + size as u64);
+            space.write_slot(TRACE_NEXT, end);
+        }
+        if let Some(register) = interrupted {
+            self.trace_record(tid, REPEATED, pointer(register));
         }
     }
 }

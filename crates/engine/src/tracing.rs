@@ -3,9 +3,16 @@
 use crate::error::Result;
 use crate::memory::{Address, PAGE};
 use crate::shared::SharedMemory;
+use crate::task::Tid;
+use rustc_hash::FxHashMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
+use why_trace::access::Access;
+use why_trace::follow::Follower;
 use why_trace::{Counter, Totals};
 
 /// Two buffers: the target fills one while the reader empties the other. Much smaller
@@ -18,13 +25,18 @@ const STRIDE: u64 = BUFFER_BYTES as u64 + PAGE;
 const ROOM: u64 = 256;
 pub const SPAN: u64 = BUFFERS as u64 * STRIDE;
 
-/// How many instructions each unit record stands for, in the order of their ids.
-pub type Shapes = Arc<RwLock<Vec<u8>>>;
+/// What the reader must know of the units.
+pub type Shapes = Arc<RwLock<why_trace::shape::Shapes>>;
+
+/// Where the accesses of all processes go, line by line.
+pub type AccessLog = Arc<Mutex<File>>;
 
 pub struct SpaceTrace {
     pub memory: Arc<SharedMemory>,
     /// Where the target has the first buffer.
     pub base: Address,
+    /// The bases of FS and GS that the reader was told last, for each thread.
+    pub bases: FxHashMap<Tid, (u64, u64)>,
     filling: usize,
     to_reader: Sender<(usize, usize)>,
     emptied: Receiver<usize>,
@@ -36,6 +48,7 @@ impl SpaceTrace {
     pub fn new(
         base: Address,
         shapes: Shapes,
+        log: Option<AccessLog>,
         prepare: impl FnOnce() + Send + 'static,
     ) -> Result<SpaceTrace> {
         let memory = Arc::new(SharedMemory::new("trace", BUFFER_BYTES * BUFFERS)?);
@@ -44,9 +57,10 @@ impl SpaceTrace {
         let shared = Arc::clone(&memory);
         let reader = std::thread::spawn(move || {
             prepare();
-            read_all(&shared, &shapes, &full, &empty)
+            read_all(&shared, &shapes, log, &full, &empty)
         });
-        Ok(SpaceTrace { memory, base, filling: 0, to_reader, emptied, reader })
+        let bases = FxHashMap::default();
+        Ok(SpaceTrace { memory, base, bases, filling: 0, to_reader, emptied, reader })
     }
 
     /// Where buffer `index` lies in the target, and its offset in the shared memory.
@@ -96,18 +110,24 @@ impl SpaceTrace {
 fn read_all(
     memory: &SharedMemory,
     shapes: &Shapes,
+    log: Option<AccessLog>,
     full: &Receiver<(usize, usize)>,
     empty: &Sender<usize>,
 ) -> Totals {
     let mut counter = Counter::new();
+    let mut logger = log.map(Logger::new);
     let mut learnt = 0;
     // The other buffer is free from the start.
     let _ = empty.send(1);
     for (buffer, length) in full {
         {
             let shapes = shapes.read().expect("no writer panicked");
-            counter.learn(&shapes[learnt..]);
-            learnt = shapes.len();
+            let new = &shapes.all[learnt..];
+            counter.learn(new);
+            if let Some(logger) = &mut logger {
+                logger.follower.learn(new);
+            }
+            learnt = shapes.all.len();
         }
         assert!(length <= BUFFER_BYTES);
         // SAFETY: in bounds; the target does not write to this buffer before it is
@@ -116,7 +136,50 @@ fn read_all(
             std::slice::from_raw_parts(memory.start().add(buffer * BUFFER_BYTES), length)
         };
         counter.read(bytes).expect("the trace is well formed");
+        if let Some(logger) = &mut logger {
+            logger.read(bytes);
+        }
         let _ = empty.send(buffer);
     }
+    if let Some(logger) = logger {
+        logger.finish();
+    }
     counter.totals
+}
+
+/// Writes down what the trace says was accessed.
+struct Logger {
+    follower: Follower,
+    log: AccessLog,
+    /// Whole lines.
+    text: String,
+}
+
+impl Logger {
+    fn new(log: AccessLog) -> Logger {
+        Logger { follower: Follower::default(), log, text: String::new() }
+    }
+
+    fn read(&mut self, bytes: &[u8]) {
+        let (follower, text) = (&mut self.follower, &mut self.text);
+        let read = follower.read(bytes, &mut |access| add_line(text, access));
+        read.expect("the trace is well formed");
+        self.write();
+    }
+
+    fn finish(mut self) {
+        let text = &mut self.text;
+        self.follower.finish(&mut |access| add_line(text, access));
+        self.write();
+    }
+
+    /// A full disk ends the log, and neither the program nor what else is found out.
+    fn write(&mut self) {
+        let _ = self.log.lock().expect("no panic").write_all(self.text.as_bytes());
+        self.text.clear();
+    }
+}
+
+fn add_line(text: &mut String, access: &Access) {
+    let _ = writeln!(text, "{access}");
 }

@@ -52,6 +52,8 @@ impl Supervisor {
         if changed {
             self.trace_thread(tid);
         }
+        let recount = std::mem::take(&mut self.task(tid).recount);
+        self.adjust_count(tid, recount);
         if std::mem::take(&mut self.task(tid).unwatch_at_turn) {
             self.unwatch_all(tid)?;
         }

@@ -8,18 +8,38 @@
 //! id, shifted by the seven bits that count the slots: its upper half is all ones, which
 //! hardly any address is, so that records can be found from the middle of a buffer (see
 //! [`lanes`]).
+//!
+//! [`shape`] says which registers the records of a unit hold, [`known`] what follows from
+//! them, and [`follow`] rebuilds every address.
 
+pub mod access;
+pub mod follow;
+mod known;
 mod lanes;
+pub mod register;
+pub mod shape;
+
+use shape::Shape;
+use std::sync::Arc;
 
 /// Ids below this one are not of units.
 pub const FIRST_UNIT_ID: u32 = 16;
 
 /// The next records are of the thread whose id is in the one slot that follows.
 pub const THREAD: u32 = 1;
-/// The records so far count this many instructions too many (one slot).
+/// So many of the last record's instructions have not been executed after all.
 pub const UNDO: u32 = 2;
 /// The stack pointer of the thread is now the value in the slot that follows.
 pub const STACK: u32 = 3;
+/// The base of a segment of the thread is now that.
+pub const FS_BASE: u32 = 4;
+pub const GS_BASE: u32 = 5;
+/// The string instruction behind the last record's last one repeated itself until its
+/// pointer was this, and was interrupted.
+pub const REPEATED: u32 = 6;
+/// The records so far count this many instructions too many, which have no addresses: a
+/// system call is made again.
+pub const RECOUNT: u32 = 7;
 
 pub const HEADER_BYTES: usize = 8;
 
@@ -70,9 +90,11 @@ impl Counter {
         Counter::default()
     }
 
-    /// Makes the next unit ids known: how many instructions each stands for.
-    pub fn learn(&mut self, instructions: &[u8]) {
-        self.instructions.extend_from_slice(instructions);
+    /// Makes the next units known.
+    pub fn learn(&mut self, shapes: &[Arc<Shape>]) {
+        for shape in shapes {
+            self.instructions.extend(0..=shape.instructions.len() as u8);
+        }
     }
 
     /// Reads a whole number of records.
@@ -121,8 +143,8 @@ impl Counter {
     #[cold]
     fn special(&self, header: Header, value: Word) -> Option<u64> {
         match (u32::try_from(header.id()).ok()?, header.slots()) {
-            (THREAD | STACK, 1) => Some(0),
-            (UNDO, 1) => Some(u64::from_le_bytes(value).wrapping_neg()),
+            (THREAD | STACK | FS_BASE | GS_BASE | REPEATED, 1) => Some(0),
+            (UNDO | RECOUNT, 1) => Some(u64::from_le_bytes(value).wrapping_neg()),
             _ => None,
         }
     }
@@ -154,6 +176,12 @@ mod tests {
         i64::from(header(id, slots)) as u64
     }
 
+    /// A unit of so many instructions; its records' ids are one more.
+    fn unit(instructions: usize) -> Arc<Shape> {
+        let instructions = vec![Default::default(); instructions];
+        Arc::new(Shape { instructions, told: Vec::new() })
+    }
+
     fn bytes(words: &[u64]) -> Vec<u8> {
         words.iter().flat_map(|w| w.to_le_bytes()).collect()
     }
@@ -161,8 +189,8 @@ mod tests {
     #[test]
     fn records_are_counted_and_corrected() {
         let mut counter = Counter::new();
-        counter.learn(&[5]);
-        let (unit, thread, undo) = (word(16, 2), word(THREAD, 1), word(UNDO, 1));
+        counter.learn(&[unit(5)]);
+        let (unit, thread, undo) = (word(21, 2), word(THREAD, 1), word(UNDO, 1));
         counter.read(&bytes(&[unit, 0xa, 0xb, thread, 7, unit, 1, 2, undo, 1])).unwrap();
         assert_eq!(counter.totals, Totals { instructions: 9, records: 4, slots: 6 });
     }
@@ -176,7 +204,7 @@ mod tests {
     #[test]
     fn a_record_cut_off_is_refused() {
         let mut counter = Counter::new();
-        counter.learn(&[5]);
+        counter.learn(&[unit(5)]);
         let error = counter.read(&bytes(&[word(16, 0), word(16, 2), 1])).unwrap_err();
         assert_eq!(error, Malformed { offset: 8, id: 16 });
     }
@@ -189,7 +217,7 @@ mod tests {
             let slots = words.len() % 11;
             words.push(word(16 + slots as u32, slots));
             words.extend(std::iter::repeat_n(slot, slots));
-            totals.instructions += 3 + slots as u64;
+            totals.instructions += slots as u64;
             totals.records += 1;
             totals.slots += slots as u64;
         }
@@ -206,7 +234,7 @@ mod tests {
         for slot in [0x7fff_1234_5678, word(18, 1)] {
             let (bytes, totals) = long_trace(slot);
             let mut counter = Counter::new();
-            counter.learn(&[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
+            counter.learn(&[unit(10)]);
             counter.read(&bytes).unwrap();
             assert_eq!(counter.totals, totals);
         }

@@ -9,9 +9,9 @@
 //! Where no such instruction is, the sum is formed in a register: best in one that the
 //! application is about to overwrite.
 
-use crate::gs::number;
 use crate::scan::{Flow, Scanned, frees_flags};
 use iced_x86::{InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use why_trace::register::number;
 
 /// So many instructions are added before one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use crate::context::{APP_GS, SAVED_SCRATCH, SAVED_SCRATCH_2, Slot};
 use crate::emit::Emitter;
 use crate::unit::SpanDetail;
 use iced_x86::{Encoder, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use why_trace::register::number;
 
 const CANDIDATES: [Register; 8] = [
     Register::RBX,
@@ -156,8 +157,4 @@ pub fn lea_indexed(e: &mut Emitter, to: u8, base: u8, index: u8, scale: u8) {
     let rex = 0x48 | (to >> 3) << 2 | (index >> 3) << 1 | base >> 3;
     let sib = scale.trailing_zeros() as u8;
     e.bytes(&[rex, 0x8d, 0x44 | (to & 7) << 3, sib << 6 | (index & 7) << 3 | base & 7, 0]);
-}
-
-pub fn number(register: Register) -> u8 {
-    register.full_register().number() as u8
 }

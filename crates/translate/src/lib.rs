@@ -9,7 +9,6 @@ pub mod context;
 mod count;
 mod emit;
 mod gs;
-mod known;
 mod returns;
 mod scan;
 pub mod trace;

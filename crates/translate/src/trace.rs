@@ -8,25 +8,25 @@
 
 use crate::context::{SAVED_TRACE, TRACE_NEXT};
 use crate::emit::{Emitter, reg};
-use crate::gs::number;
-use crate::known::Known;
 use crate::scan::{Flow, Followed, Scanned};
 use crate::translate::Request;
 use crate::unit::Borrowed;
-use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, UsedMemory};
+use iced_x86::{Code, Encoder, Instruction, InstructionInfoFactory, MemoryOperand, Register};
+use why_trace::register::{by_number, number};
+use why_trace::shape::{Planner, Shape, slots};
 
 /// A record is never longer: the buffer's guard page is touched this far ahead.
 const GUARD_DISTANCE: i32 = 1024;
 const HEADER: i32 = why_trace::HEADER_BYTES as i32;
-/// A unit's next instruction may add some, and the supervisor may write its own records.
-const MOST_SLOTS: usize = (GUARD_DISTANCE - HEADER) as usize / 8 - 16;
+/// A unit's next instruction may add some, of which vectors take the most, and the
+/// supervisor may write its own records.
+const MOST_SLOTS: usize = (GUARD_DISTANCE - HEADER) as usize / 8 - 32;
 
 pub struct Tracer {
     id: u32,
     /// The borrowed register, which holds the place in the buffer.
     next: Option<u8>,
-    /// The registers that are written before each instruction, and behind the last.
-    values: Vec<Vec<u8>>,
+    shape: Shape,
 }
 
 impl Tracer {
@@ -34,10 +34,9 @@ impl Tracer {
     /// none would be left.
     pub fn plan(scanned: &mut Vec<Scanned>, request: &Request) -> Tracer {
         let mut factory = InstructionInfoFactory::new();
-        let mut known = Known::at_start();
-        let mut values = Vec::new();
+        let mut planner = Planner::default();
         let mut used = 1u16 << reg::RSP;
-        let mut slots = 0;
+        let mut kept = 0;
         for insn in scanned.iter() {
             let info = factory.info(&insn.insn);
             let uses = info
@@ -49,20 +48,17 @@ impl Tracer {
                 Some(Followed::Return { .. }) => uses | 1 << reg::RCX | 1 << reg::RDX,
                 _ => uses,
             };
-            if !values.is_empty() && (uses == u16::MAX || slots > MOST_SLOTS) {
+            if kept > 0 && (uses == u16::MAX || planner.slots > MOST_SLOTS) {
                 break;
             }
             used = uses;
-            let needed = needed(&insn.insn, info.used_memory(), &mut known);
-            slots += needed.len();
-            values.push(needed);
-            known.execute(&insn.insn, info.used_registers());
+            planner.instruction(&insn.insn);
+            kept += 1;
         }
-        scanned.truncate(values.len());
-        values.push(tell(reg::RSP, &mut known).into_iter().collect());
+        scanned.truncate(kept);
         let is_call = scanned[0].flow == Flow::Syscall;
         let next = (!is_call).then(|| used.trailing_ones() as u8);
-        Tracer { id: request.trace_id, next, values }
+        Tracer { id: request.trace_id, next, shape: planner.finish() }
     }
 
     pub fn borrows(&self) -> bool {
@@ -75,9 +71,8 @@ impl Tracer {
         Some(Borrowed { from, register: self.next? })
     }
 
-    /// How many slots are written before each instruction, then before the end.
-    pub fn slots_before(&self) -> Vec<u16> {
-        (0..self.values.len()).map(|index| self.first_slot(index) as u16).collect()
+    pub fn into_shape(self) -> Shape {
+        self.shape
     }
 
     /// Saves the borrowed register and makes sure that the record has room.
@@ -94,14 +89,19 @@ impl Tracer {
         let Some(next) = self.next else {
             return;
         };
-        let first = self.first_slot(index);
-        for (slot, &register) in self.values[index].iter().enumerate() {
-            e.store_at(next, HEADER + 8 * (first + slot) as i32, register);
+        let mut slot = self.shape.slots_before(index);
+        for &register in &self.shape.told[index] {
+            let displacement = HEADER + 8 * slot as i32;
+            match register.is_gpr() {
+                true => e.store_at(next, displacement, number(register)),
+                false => {
+                    let place =
+                        MemoryOperand::with_base_displ(by_number(next), displacement.into());
+                    store_vector(e, place, register, &self.shape.instructions[index]);
+                }
+            }
+            slot += slots(&[register]);
         }
-    }
-
-    fn first_slot(&self, index: usize) -> usize {
-        self.values[..index].iter().map(Vec::len).sum()
     }
 
     /// Writes the header of a record that ends after `executed` instructions, and
@@ -110,10 +110,10 @@ impl Tracer {
         let Some(next) = self.next else {
             return;
         };
-        let mut slots = self.first_slot(executed as usize);
-        if executed as usize + 1 == self.values.len() {
+        let mut slots = self.shape.slots_before(executed as usize);
+        if executed as usize == self.shape.instructions.len() {
             self.record(executed as usize, e);
-            slots = self.first_slot(self.values.len());
+            slots = self.shape.slots_before(executed as usize + 1);
         }
         if executed > 0 {
             store_header(e, next, self.header(executed, slots));
@@ -131,9 +131,9 @@ impl Tracer {
         e.store(TRACE_NEXT, reg::RCX);
     }
 
-    /// Ids are numbered by how many instructions executed, from one on.
+    /// Ids are numbered by how many instructions executed, from none on.
     fn header(&self, executed: u32, slots: usize) -> i32 {
-        why_trace::header(self.id + executed - 1, slots)
+        why_trace::header(self.id + executed, slots)
     }
 }
 
@@ -144,25 +144,29 @@ fn store_header(e: &mut Emitter, register: u8, header: i32) {
     e.imm32(header);
 }
 
-/// The registers to be written for an instruction.
-fn needed(insn: &Instruction, memory: &[UsedMemory], known: &mut Known) -> Vec<u8> {
-    // A way out in the middle must find the stack pointer known.
-    let mut needed: Vec<u8> = tell(reg::RSP, known).into_iter().collect();
-    for m in memory.iter().filter(|m| m.access() != OpAccess::NoMemAccess) {
-        let registers = [m.base(), m.index()].into_iter().filter(|r| r.is_gpr());
-        needed.extend(registers.filter_map(|r| tell(number(r), known)));
-    }
-    if insn.is_string_instruction() && (insn.has_rep_prefix() || insn.has_repne_prefix()) {
-        needed.extend(tell(reg::RCX, known));
-    }
-    needed
+/// Stores a vector or mask register that an instruction is about to use.
+fn store_vector(e: &mut Emitter, place: MemoryOperand, register: Register, user: &Instruction) {
+    let high = register.number() >= 16;
+    let code = match register {
+        _ if register.is_mm() => Code::Movq_mmm64_mm,
+        _ if register.is_xmm() && !high => Code::Movdqu_xmmm128_xmm,
+        _ if register.is_ymm() && !high => Code::VEX_Vmovdqu_ymmm256_ymm,
+        _ if register.is_xmm() => Code::EVEX_Vmovdqu64_xmmm128_k1z_xmm,
+        _ if register.is_ymm() => Code::EVEX_Vmovdqu64_ymmm256_k1z_ymm,
+        _ if register.is_zmm() => Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm,
+        // Only what has elements of one or two bytes comes with wide masks for certain.
+        _ if user.memory_size().element_size() < 4 => Code::VEX_Kmovq_m64_kr,
+        _ => {
+            encode(e, Instruction::with2(Code::Mov_rm64_imm32, place, 0));
+            Code::VEX_Kmovw_m16_kr
+        }
+    };
+    encode(e, Instruction::with2(code, place, register));
 }
 
-/// The register, if it must be written to be known.
-fn tell(register: u8, known: &mut Known) -> Option<u8> {
-    let unknown = !known.is_told(register);
-    unknown.then(|| {
-        known.tell(register);
-        register
-    })
+fn encode(e: &mut Emitter, insn: Result<Instruction, iced_x86::IcedError>) {
+    let mut encoder = Encoder::new(64);
+    let encoded = insn.and_then(|insn| encoder.encode(&insn, 0));
+    encoded.expect("a store to a register and a displacement has an encoding");
+    e.bytes(&encoder.take_buffer());
 }

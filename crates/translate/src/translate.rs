@@ -13,6 +13,7 @@ use crate::trace::Tracer;
 use crate::unit::{Exit, ExitKind, InsnSpan, SpanDetail, Unit};
 use crate::verify;
 use iced_x86::{Mnemonic, Register};
+use std::sync::Arc;
 
 /// Prefixes that may stand before REX and opcode.
 const LEGACY_PREFIXES: [u8; 11] =
@@ -193,10 +194,8 @@ impl<'a> Translator<'a> {
         }
         let end = self.e.offset();
         let (_, literals) = self.e.finish();
-        let (borrowed, slots) = match &self.tracer {
-            Some(tracer) => (tracer.borrowed(opened), tracer.slots_before()),
-            None => (None, Vec::new()),
-        };
+        let borrowed = self.tracer.as_ref().and_then(|tracer| tracer.borrowed(opened));
+        let shape = self.tracer.map(|tracer| Arc::new(tracer.into_shape()));
         Ok(Unit {
             pc: self.request.pc,
             code: self.e.code,
@@ -206,7 +205,7 @@ impl<'a> Translator<'a> {
             counted: self.counted,
             committed_from: self.committed_from,
             borrowed,
-            slots,
+            shape,
             end,
             literals,
             displacements: self.displacements,

@@ -4,6 +4,8 @@
 use crate::context::Slot;
 use crate::emit::{Literal, Patch};
 use std::ops::Range;
+use std::sync::Arc;
+use why_trace::shape::Shape;
 
 /// Where a unit hands over. The stub is `int3; jmp rel32`: unlinked, it traps to
 /// the supervisor; linked, the first byte becomes a `nop`.
@@ -108,8 +110,8 @@ pub struct Unit {
     pub committed_from: Option<u32>,
     /// Tracing borrows a register from the offset on until the unit is left.
     pub borrowed: Option<Borrowed>,
-    /// How many trace slots have been written before each instruction, then in all.
-    pub slots: Vec<u16>,
+    /// What the trace records look like, when tracing.
+    pub shape: Option<Arc<Shape>>,
     /// Offset behind the stubs: only literals follow, if any.
     pub end: u32,
     /// Application addresses that the code takes from memory.

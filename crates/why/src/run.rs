@@ -25,6 +25,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE", require_equals = true)]
     json: Option<PathBuf>,
 
+    /// Write every memory access that the trace tells of to FILE (with --tool trace)
+    #[arg(long, value_name = "FILE", require_equals = true)]
+    accesses: Option<PathBuf>,
+
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROG ARG")]
     command: Vec<OsString>,
@@ -63,10 +67,18 @@ pub fn main(args: Args) -> ExitCode {
 fn run(args: &Args) -> Result<Report, EngineError> {
     // First of all: a program must not run for an hour and its report be lost.
     let files = ReportFiles::create(args)?;
+    if args.accesses.is_some() && args.tool != Tool::Trace {
+        return Err(EngineError::CannotStart {
+            status: crate::FAILED,
+            message: "only a trace tells of accesses: give --tool trace, too".to_owned(),
+        });
+    }
+    let accesses = args.accesses.as_ref().map(ReportFile::create).transpose()?;
     let command = Command {
         words: args.command.clone(),
         tool: args.tool.for_engine(),
         inspect: args.json.is_some(),
+        accesses: accesses.map(|report| report.file),
     };
     let report = launch::run(&command)?;
     write_reports(args, files, &report)?;

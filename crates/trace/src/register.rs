@@ -1,0 +1,26 @@
+//! General purpose registers by the numbers that instructions have for them.
+
+use iced_x86::Register;
+
+pub const RSP: u8 = 4;
+pub const RBP: u8 = 5;
+pub const RSI: u8 = 6;
+pub const RDI: u8 = 7;
+
+/// The number of the whole register that this one is a part of.
+pub fn number(register: Register) -> u8 {
+    register.full_register().number() as u8
+}
+
+pub fn by_number(number: u8) -> Register {
+    Register::RAX + u32::from(number)
+}
+
+/// What a part of a register holds when the whole holds this.
+pub fn part(register: Register, whole: u64) -> u64 {
+    match register {
+        Register::AH | Register::CH | Register::DH | Register::BH => whole >> 8 & 0xff,
+        _ if register.size() < 8 => whole & ((1 << (8 * register.size())) - 1),
+        _ => whole,
+    }
+}

@@ -1,0 +1,246 @@
+//! What the records of a unit look like: its instructions, and the registers whose
+//! values are written before each.
+
+use crate::known::Known;
+use crate::register::{RDI, RSI, RSP, by_number, number};
+use iced_x86::{
+    EncodingKind, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+    UsedMemory,
+};
+use std::sync::Arc;
+
+/// A unit as the reader of its records knows it.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub instructions: Vec<Instruction>,
+    /// The registers that are written before each instruction, and behind the last.
+    pub told: Vec<Vec<Register>>,
+}
+
+impl Shape {
+    /// How many slots come before those of instruction `index`.
+    pub fn slots_before(&self, index: usize) -> usize {
+        self.told[..index].iter().map(|told| slots(told)).sum()
+    }
+
+    /// The register that is told first behind instruction `index`, if that repeats itself:
+    /// how often it did, nobody could know otherwise.
+    pub fn behind_repetition(&self, index: usize) -> Option<u8> {
+        self.instructions.get(index).and_then(repeated_pointer)
+    }
+}
+
+/// The slots that these registers take.
+pub fn slots(told: &[Register]) -> usize {
+    told.iter().map(|register| register.size() / 8).sum()
+}
+
+/// The shapes of all units so far, by the ids of their records. A unit has an id for each
+/// number of instructions that may have been executed when it is left, from none to all.
+#[derive(Default)]
+pub struct Shapes {
+    pub all: Vec<Arc<Shape>>,
+    ids: u32,
+}
+
+impl Shapes {
+    /// The first id of the unit that is added next.
+    pub fn next_id(&self) -> u32 {
+        crate::FIRST_UNIT_ID + self.ids
+    }
+
+    pub fn add(&mut self, shape: Arc<Shape>) {
+        self.ids += shape.instructions.len() as u32 + 1;
+        self.all.push(shape);
+    }
+}
+
+/// Decides, instruction by instruction, what has to be written.
+pub struct Planner {
+    shape: Shape,
+    known: Known,
+    factory: InstructionInfoFactory,
+    pub slots: usize,
+}
+
+impl Default for Planner {
+    fn default() -> Planner {
+        let shape = Shape { instructions: Vec::new(), told: Vec::new() };
+        Planner {
+            shape,
+            known: Known::at_start(0),
+            factory: InstructionInfoFactory::new(),
+            slots: 0,
+        }
+    }
+}
+
+impl Planner {
+    pub fn instruction(&mut self, insn: &Instruction) {
+        let mut told = self.at_least();
+        let info = self.factory.info(insn);
+        for register in needed(insn, info.used_memory()) {
+            if !register.is_gpr() {
+                told.push(register);
+            } else if self.known.value(number(register)).is_none() {
+                tell(number(register), &mut self.known, &mut told);
+            }
+        }
+        self.known.execute(insn, info.used_registers());
+        self.slots += slots(&told);
+        self.shape.told.push(told);
+        self.shape.instructions.push(*insn);
+    }
+
+    /// What must be told whatever comes next. A way out in the middle must find the stack
+    /// pointer known.
+    fn at_least(&mut self) -> Vec<Register> {
+        let mut told = Vec::new();
+        let before = self.shape.instructions.len().checked_sub(1);
+        let pointer = before.and_then(|before| self.shape.behind_repetition(before));
+        if let Some(pointer) = pointer {
+            tell(pointer, &mut self.known, &mut told);
+        }
+        if self.known.value(RSP).is_none() {
+            tell(RSP, &mut self.known, &mut told);
+        }
+        told
+    }
+
+    pub fn finish(mut self) -> Shape {
+        let told = self.at_least();
+        self.shape.told.push(told);
+        self.shape
+    }
+}
+
+fn tell(register: u8, known: &mut Known, told: &mut Vec<Register>) {
+    // While planning, values mean nothing.
+    known.tell(register, 0);
+    told.push(by_number(register));
+}
+
+/// The registers that an instruction's addresses follow from.
+fn needed(insn: &Instruction, memory: &[UsedMemory]) -> Vec<Register> {
+    let mut needed = Vec::new();
+    for m in memory.iter().filter(|m| is_access(m.access())) {
+        let of_interest = |r: &Register| r.is_gpr() || r.is_vector_register();
+        needed.extend([m.base(), m.index()].into_iter().filter(of_interest));
+        needed.extend(lane_mask(insn));
+        needed.extend(bit_offset(insn));
+    }
+    if matches!(insn.mnemonic(), Mnemonic::Wrfsbase | Mnemonic::Wrgsbase) {
+        needed.push(insn.op0_register());
+    }
+    let mut seen = Vec::new();
+    needed.retain(|register| {
+        let whole = if register.is_gpr() { register.full_register() } else { *register };
+        let new = !seen.contains(&whole);
+        seen.push(whole);
+        new
+    });
+    needed
+}
+
+pub fn is_access(access: OpAccess) -> bool {
+    !matches!(access, OpAccess::None | OpAccess::NoMemAccess)
+}
+
+/// The pointer that a repeated string instruction moves; where it uses both, the
+/// destination's.
+pub fn repeated_pointer(insn: &Instruction) -> Option<u8> {
+    let repeats =
+        insn.is_string_instruction() && (insn.has_rep_prefix() || insn.has_repne_prefix());
+    if !repeats {
+        return None;
+    }
+    let to = |kind| (0..insn.op_count()).any(|op| insn.op_kind(op) == kind);
+    let destination = [OpKind::MemoryESRDI, OpKind::MemoryESEDI].into_iter().any(to);
+    Some(if destination { RDI } else { RSI })
+}
+
+/// The register whose value selects a bit, and so an element, far from the operand.
+pub fn bit_offset(insn: &Instruction) -> Option<Register> {
+    use Mnemonic as M;
+    let tests = matches!(insn.mnemonic(), M::Bt | M::Bts | M::Btr | M::Btc);
+    let selects = insn.op0_kind() == OpKind::Memory && insn.op1_kind() == OpKind::Register;
+    (tests && selects).then(|| insn.op1_register())
+}
+
+/// The register that says which elements of an operand in memory are accessed.
+pub fn lane_mask(insn: &Instruction) -> Option<Register> {
+    use Mnemonic as M;
+    match insn.mnemonic() {
+        M::Vmaskmovps | M::Vmaskmovpd | M::Vpmaskmovd | M::Vpmaskmovq => Some(insn.op1_register()),
+        M::Maskmovq | M::Maskmovdqu | M::Vmaskmovdqu => Some(insn.op2_register()),
+        _ if is_gather_or_scatter(insn) && insn.encoding() == EncodingKind::VEX => {
+            Some(insn.op2_register())
+        }
+        _ if is_gather_or_scatter(insn) || packs_lanes(insn) || masks_lanes(insn) => {
+            Some(insn.op_mask()).filter(|mask| *mask != Register::None)
+        }
+        _ => None,
+    }
+}
+
+pub fn is_gather_or_scatter(insn: &Instruction) -> bool {
+    insn.is_vsib()
+}
+
+/// Elements that are not masked lie side by side in memory.
+pub fn packs_lanes(insn: &Instruction) -> bool {
+    use Mnemonic as M;
+    matches!(
+        insn.mnemonic(),
+        M::Vpcompressb
+            | M::Vpcompressw
+            | M::Vpcompressd
+            | M::Vpcompressq
+            | M::Vcompressps
+            | M::Vcompresspd
+            | M::Vpexpandb
+            | M::Vpexpandw
+            | M::Vpexpandd
+            | M::Vpexpandq
+            | M::Vexpandps
+            | M::Vexpandpd
+    )
+}
+
+/// Each element in memory has its bit in the mask. For all other instructions with a mask
+/// the whole operand is taken to be accessed.
+fn masks_lanes(insn: &Instruction) -> bool {
+    use Mnemonic as M;
+    !insn.is_broadcast()
+        && matches!(
+            insn.mnemonic(),
+            M::Vmovdqu8
+                | M::Vmovdqu16
+                | M::Vmovdqu32
+                | M::Vmovdqu64
+                | M::Vmovdqa32
+                | M::Vmovdqa64
+                | M::Vmovups
+                | M::Vmovupd
+                | M::Vmovaps
+                | M::Vmovapd
+                | M::Vmovss
+                | M::Vmovsd
+                | M::Vpcmpb
+                | M::Vpcmpw
+                | M::Vpcmpd
+                | M::Vpcmpq
+                | M::Vpcmpub
+                | M::Vpcmpuw
+                | M::Vpcmpud
+                | M::Vpcmpuq
+                | M::Vpcmpeqb
+                | M::Vpcmpeqw
+                | M::Vpcmpeqd
+                | M::Vpcmpeqq
+                | M::Vpcmpgtb
+                | M::Vpcmpgtw
+                | M::Vpcmpgtd
+                | M::Vpcmpgtq
+        )
+}
