@@ -42,7 +42,7 @@ fn test(case: &Case, name: &str, lister: Lister) -> Result<Completion, Failed> {
 }
 
 fn stepped(job: &Job) -> Result<Vec<Access>, String> {
-    Ok(access_oracle::record(job)?.accesses)
+    Ok(access_oracle::record(job, 0)?.accesses)
 }
 
 /// The stack is memory of the program, so that its addresses are known; the stack

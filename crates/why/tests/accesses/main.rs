@@ -11,6 +11,7 @@ mod difference;
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
@@ -20,7 +21,11 @@ use support::build;
 use support::fixture::{self, Fixture};
 use support::job::{Before, Job};
 use support::needs;
+use support::reserve;
 use support::why::{self, Tool};
+
+/// Found out once, by whichever fixture comes first.
+static BYTES_TAKEN: OnceLock<Result<u64, String>> = OnceLock::new();
 
 fn main() {
     let mut trials = by_hand::trials();
@@ -40,7 +45,8 @@ fn stepped_and_why(fixture: &Fixture) -> Result<Completion, Failed> {
     let directives = &fixture.directives;
     let job =
         Job::new(build::build(fixture)?).args(&directives.args).stdin(directives.stdin.clone());
-    let stepped = access_oracle::record(&job)?;
+    let reserved = BYTES_TAKEN.get_or_init(|| reserve::bytes_taken(Tool::Trace)).clone()?;
+    let stepped = access_oracle::record(&job, reserved)?;
     let listed = listed_by_why(&job)?;
     difference::none("single-stepped", &stepped.accesses, "why", &listed, |pc| {
         stepped.disassembled(pc)

@@ -17,12 +17,18 @@ use crate::support::access::{Access, Kind};
 use crate::support::instruction_accesses;
 use crate::support::job::Job;
 use crate::support::registers::Registers;
+use crate::support::reserve;
 use crate::support::single_step::{self, Step, Visitor};
 
-/// What the job's program accesses.
-pub fn record(job: &Job) -> Result<Recorded, String> {
-    let mut oracle =
-        Oracle { memory: None, announced: Announced::Nothing, recorded: Recorded::default() };
+/// What the job's program accesses, when it maps memory below so many bytes that are
+/// not its own.
+pub fn record(job: &Job, reserved: u64) -> Result<Recorded, String> {
+    let mut oracle = Oracle {
+        reserved,
+        memory: None,
+        announced: Announced::Nothing,
+        recorded: Recorded::default(),
+    };
     single_step::visit(job, &mut oracle)?;
     Ok(oracle.recorded)
 }
@@ -47,6 +53,7 @@ impl Recorded {
 }
 
 struct Oracle {
+    reserved: u64,
     /// The stepped program's, from its first instruction on.
     memory: Option<File>,
     announced: Announced,
@@ -61,6 +68,10 @@ enum Announced {
 }
 
 impl Visitor for Oracle {
+    fn at_entry(&mut self, pid: Pid) -> nix::Result<()> {
+        if self.reserved > 0 { reserve::reserve(pid, self.reserved) } else { Ok(()) }
+    }
+
     fn before(&mut self, pid: Pid, general: &user_regs_struct) -> nix::Result<()> {
         if let Announced::Repeatedly(repetition) = &self.announced
             && repetition.instruction.ip() == general.rip

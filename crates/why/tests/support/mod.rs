@@ -24,6 +24,7 @@ pub mod package;
 pub mod pty;
 pub mod registers;
 pub mod report;
+pub mod reserve;
 pub mod run;
 pub mod seccomp;
 pub mod single_step;

@@ -27,6 +27,11 @@ const HIDDEN: &[u64] = &[];
 
 /// Sees every step of a program.
 pub trait Visitor {
+    /// The program is about to execute its very first instruction.
+    fn at_entry(&mut self, _: Pid) -> nix::Result<()> {
+        Ok(())
+    }
+
     /// The program is about to execute the instruction at `registers.rip`, or the
     /// next iteration of it.
     fn before(&mut self, pid: Pid, registers: &user_regs_struct) -> nix::Result<()>;
@@ -94,6 +99,7 @@ fn step_to_the_end(pid: Pid, visitor: &mut impl Visitor) -> nix::Result<()> {
     let at_entry = waitpid(pid, None)?;
     assert!(matches!(at_entry, WaitStatus::Stopped(_, Signal::SIGTRAP)), "{at_entry:?}");
     hide_auxiliary_entries(pid)?;
+    visitor.at_entry(pid)?;
     let mut registers = ptrace::getregs(pid)?;
     let mut signal = None;
     // With a handler to enter, a step ends before the handler's first instruction
