@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use libtest_mimic::{Completion, Failed, Trial};
 use object::{Object, ObjectSymbol};
 
+use crate::access::{Access, Kind};
 use crate::cases::{CASES, Case};
-use crate::support::access::{Access, Kind};
-use crate::support::access_oracle;
+use crate::oracle;
 use crate::support::assemble;
 use crate::support::job::Job;
 use crate::support::needs;
@@ -42,7 +42,7 @@ fn test(case: &Case, name: &str, lister: Lister) -> Result<Completion, Failed> {
 }
 
 fn stepped(job: &Job) -> Result<Vec<Access>, String> {
-    Ok(access_oracle::record(job, 0)?.accesses)
+    Ok(oracle::record(job, 0)?.accesses)
 }
 
 /// The stack is memory of the program, so that its addresses are known; the stack

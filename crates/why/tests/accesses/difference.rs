@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::support::access::Access;
+use crate::access::Access;
 
 const LINES_BEFORE: usize = 3;
 const LINES: usize = 8;

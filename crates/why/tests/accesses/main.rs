@@ -5,9 +5,16 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod access;
 mod by_hand;
 mod cases;
 mod difference;
+mod extended_state;
+mod instruction_accesses;
+mod lanes;
+mod oracle;
+mod registers;
+mod reserve;
 
 use std::fs;
 use std::path::Path;
@@ -15,13 +22,11 @@ use std::sync::OnceLock;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-use support::access::{self, Access};
-use support::access_oracle;
+use access::Access;
 use support::build;
 use support::fixture::{self, Fixture};
 use support::job::{Before, Job};
 use support::needs;
-use support::reserve;
 use support::why::{self, Tool};
 
 /// Found out once, by whichever fixture comes first.
@@ -46,7 +51,7 @@ fn stepped_and_why(fixture: &Fixture) -> Result<Completion, Failed> {
     let job =
         Job::new(build::build(fixture)?).args(&directives.args).stdin(directives.stdin.clone());
     let reserved = BYTES_TAKEN.get_or_init(|| reserve::bytes_taken(Tool::Trace)).clone()?;
-    let stepped = access_oracle::record(&job, reserved)?;
+    let stepped = oracle::record(&job, reserved)?;
     let listed = listed_by_why(&job)?;
     difference::none("single-stepped", &stepped.accesses, "why", &listed, |pc| {
         stepped.disassembled(pc)

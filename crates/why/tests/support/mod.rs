@@ -5,26 +5,19 @@
 // Every test target compiles all of this and uses a part of it.
 #![allow(dead_code)]
 
-pub mod access;
-pub mod access_oracle;
 pub mod assemble;
 pub mod build;
 pub mod compare;
 pub mod directives;
-pub mod extended_state;
 pub mod fixture;
-pub mod instruction_accesses;
 pub mod job;
-pub mod lanes;
 pub mod leftover;
 pub mod mask;
 pub mod needs;
 pub mod outcome;
 pub mod package;
 pub mod pty;
-pub mod registers;
 pub mod report;
-pub mod reserve;
 pub mod run;
 pub mod seccomp;
 pub mod single_step;

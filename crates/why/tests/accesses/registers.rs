@@ -4,7 +4,7 @@ use iced_x86::{CodeSize, Instruction, Mnemonic, Register, UsedMemory};
 use libc::user_regs_struct;
 use nix::unistd::Pid;
 
-use crate::support::extended_state::ExtendedState;
+use crate::extended_state::ExtendedState;
 
 #[derive(Clone, Debug)]
 pub struct Registers {

@@ -3,9 +3,9 @@
 
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, UsedMemory};
 
-use crate::support::access::{Access, Kind};
-use crate::support::lanes::Lanes;
-use crate::support::registers::Registers;
+use crate::access::{Access, Kind};
+use crate::lanes::Lanes;
+use crate::registers::Registers;
 
 /// In the order in which they are listed.
 pub fn of(instruction: &Instruction, registers: &Registers) -> Vec<Access> {

@@ -2,7 +2,7 @@
 
 use iced_x86::Register;
 
-use crate::support::registers::Registers;
+use crate::registers::Registers;
 
 pub struct Lanes {
     active: Vec<bool>,

@@ -13,11 +13,11 @@ use libc::user_regs_struct;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use crate::support::access::{Access, Kind};
-use crate::support::instruction_accesses;
+use crate::access::{Access, Kind};
+use crate::instruction_accesses;
+use crate::registers::Registers;
+use crate::reserve;
 use crate::support::job::Job;
-use crate::support::registers::Registers;
-use crate::support::reserve;
 use crate::support::single_step::{self, Step, Visitor};
 
 /// What the job's program accesses, when it maps memory below so many bytes that are
