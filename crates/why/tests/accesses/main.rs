@@ -29,13 +29,24 @@ use support::job::{Before, Job};
 use support::needs;
 use support::why::{self, Tool};
 
+/// Fixtures about addresses, short enough to be stepped through. They must have one
+/// thread, and neither read the trap flag, which stepping sets, nor trap themselves.
+const INSTRUCTIONS: &[&str] = &[
+    "address_size_prefix",
+    "avx2_gather_mask",
+    "avx512_fault_suppression",
+    "stack_operations",
+    "string_prefixes",
+];
+
 /// Found out once, by whichever fixture comes first.
 static BYTES_TAKEN: OnceLock<Result<u64, String>> = OnceLock::new();
 
 fn main() {
     let mut trials = by_hand::trials();
     for fixture in fixture::all().into_iter().filter_map(Result::ok) {
-        if fixture.directives.count_is_exact {
+        let is_chosen = INSTRUCTIONS.contains(&&*fixture.name) && fixture.topic == "instructions";
+        if fixture.directives.count_is_exact || is_chosen {
             let title = format!("{}, single-stepped and why", fixture.title());
             trials.push(Trial::ignorable_test(title, move || stepped_and_why(&fixture)));
         }

@@ -90,7 +90,7 @@ impl Visitor for Oracle {
     }
 
     fn after(&mut self, step: Step, registers: &user_regs_struct) {
-        if step == Step::Repeats {
+        if step == Step::Halfway {
             return;
         }
         match std::mem::replace(&mut self.announced, Announced::Nothing) {

@@ -32,8 +32,8 @@ pub trait Visitor {
         Ok(())
     }
 
-    /// The program is about to execute the instruction at `registers.rip`, or the
-    /// next iteration of it.
+    /// The program is about to execute the instruction at `registers.rip`, or to
+    /// go on with it.
     fn before(&mut self, pid: Pid, registers: &user_regs_struct) -> nix::Result<()>;
 
     /// What came of it, and the registers now.
@@ -44,8 +44,9 @@ pub trait Visitor {
 pub enum Step {
     /// The instruction was executed to its end.
     Executed,
-    /// A rep-prefixed string instruction was, for one more iteration.
-    Repeats,
+    /// A part of it was: one iteration of a rep-prefixed string instruction, some
+    /// elements of a gather.
+    Halfway,
     /// A signal came instead, of the instruction's fault or from elsewhere, and its
     /// handler is entered or the program ends.
     Interrupted,
@@ -115,8 +116,8 @@ fn step_to_the_end(pid: Pid, visitor: &mut impl Visitor) -> nix::Result<()> {
                 let pc = registers.rip;
                 registers = ptrace::getregs(pid)?;
                 if !enters_handler {
-                    let repeats = registers.rip == pc && is_repeated_string(pid, pc)?;
-                    let step = if repeats { Step::Repeats } else { Step::Executed };
+                    let halfway = registers.rip == pc && can_stop_halfway(pid, pc)?;
+                    let step = if halfway { Step::Halfway } else { Step::Executed };
                     visitor.after(step, &registers);
                 }
                 enters_handler = false;
@@ -142,15 +143,24 @@ fn step_to_the_end(pid: Pid, visitor: &mut impl Visitor) -> nix::Result<()> {
     }
 }
 
-/// Is there a rep-prefixed string instruction at `pc`: prefixes in any order, one
-/// of them F2 or F3, then MOVS, CMPS, STOS, LODS, SCAS, INS or OUTS?
-fn is_repeated_string(pid: Pid, pc: u64) -> nix::Result<bool> {
+/// Is the instruction at `pc` one that can stop in the middle and go on from there:
+/// a rep-prefixed string instruction, or a gather or scatter? The latter, where an
+/// element faults after others were moved, may report the step before the fault.
+fn can_stop_halfway(pid: Pid, pc: u64) -> nix::Result<bool> {
     let mut repeated = false;
-    for offset in 0..15 {
-        match byte_at(pid, pc + offset)? {
+    for at in pc..pc + 15 {
+        match byte_at(pid, at)? {
             0xf2 | 0xf3 => repeated = true,
             0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0x40..=0x4f => {}
+            // MOVS, CMPS, STOS, LODS, SCAS, INS and OUTS.
             0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf => return Ok(repeated),
+            // VEX and EVEX, whose second map of opcodes holds gathers and scatters.
+            0xc4 if byte_at(pid, at + 1)? & 0x1f == 2 => {
+                return Ok(matches!(byte_at(pid, at + 3)?, 0x90..=0x93));
+            }
+            0x62 if byte_at(pid, at + 1)? & 7 == 2 => {
+                return Ok(matches!(byte_at(pid, at + 4)?, 0x90..=0x93 | 0xa0..=0xa3));
+            }
             _ => return Ok(false),
         }
     }
