@@ -103,7 +103,8 @@ impl Supervisor {
         let code = space.code;
         self.code_closed(&code);
         if let Some(trace) = space.trace {
-            let totals = trace.finish(space.trace_next);
+            let (totals, lost) = trace.finish(space.trace_next);
+            self.report.accesses_lost = self.report.accesses_lost.or(lost);
             self.report.instructions = self.report.instructions.wrapping_add(totals.instructions);
             self.report.trace_instructions += totals.instructions;
             self.report.trace_records += totals.records;

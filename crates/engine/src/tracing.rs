@@ -40,7 +40,7 @@ pub struct SpaceTrace {
     filling: usize,
     to_reader: Sender<(usize, usize)>,
     emptied: Receiver<usize>,
-    reader: JoinHandle<Totals>,
+    reader: JoinHandle<(Totals, Option<i32>)>,
 }
 
 impl SpaceTrace {
@@ -99,8 +99,9 @@ impl SpaceTrace {
         self.base + self.filling as u64 * STRIDE
     }
 
-    /// Hands over what is left, and waits for the reader.
-    pub fn finish(mut self, next: Address) -> Totals {
+    /// Hands over what is left, and waits for the reader. Also the error with which the
+    /// log of accesses ended, if so.
+    pub fn finish(mut self, next: Address) -> (Totals, Option<i32>) {
         self.swap(next);
         drop(self.to_reader);
         self.reader.join().expect("the trace is well formed")
@@ -113,7 +114,7 @@ fn read_all(
     log: Option<AccessLog>,
     full: &Receiver<(usize, usize)>,
     empty: &Sender<usize>,
-) -> Totals {
+) -> (Totals, Option<i32>) {
     let mut counter = Counter::new();
     let mut logger = log.map(Logger::new);
     let mut learnt = 0;
@@ -141,10 +142,7 @@ fn read_all(
         }
         let _ = empty.send(buffer);
     }
-    if let Some(logger) = logger {
-        logger.finish();
-    }
-    counter.totals
+    (counter.totals, logger.and_then(Logger::finish))
 }
 
 /// Writes down what the trace says was accessed.
@@ -153,11 +151,13 @@ struct Logger {
     log: AccessLog,
     /// Whole lines.
     text: String,
+    /// The error that ended it.
+    lost: Option<i32>,
 }
 
 impl Logger {
     fn new(log: AccessLog) -> Logger {
-        Logger { follower: Follower::default(), log, text: String::new() }
+        Logger { follower: Follower::default(), log, text: String::new(), lost: None }
     }
 
     fn read(&mut self, bytes: &[u8]) {
@@ -167,15 +167,19 @@ impl Logger {
         self.write();
     }
 
-    fn finish(mut self) {
+    fn finish(mut self) -> Option<i32> {
         let text = &mut self.text;
         self.follower.finish(&mut |access| add_line(text, access));
         self.write();
+        self.lost
     }
 
     /// A full disk ends the log, and neither the program nor what else is found out.
     fn write(&mut self) {
-        let _ = self.log.lock().expect("no panic").write_all(self.text.as_bytes());
+        if self.lost.is_none() {
+            let written = self.log.lock().expect("no panic").write_all(self.text.as_bytes());
+            self.lost = written.err().map(|error| error.raw_os_error().unwrap_or(libc::EIO));
+        }
         self.text.clear();
     }
 }

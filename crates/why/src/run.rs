@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use why_engine::launch::{self, Command};
 use why_engine::{Ended, EngineError, Report};
@@ -119,11 +119,13 @@ impl ReportFile {
     }
 
     fn write(mut self, text: &str) -> Result<(), EngineError> {
-        self.file.write_all(text.as_bytes()).map_err(|source| EngineError::System {
-            what: format!("the program ran, but writing the report to {}", self.path.display()),
-            source,
-        })
+        self.file.write_all(text.as_bytes()).map_err(|source| not_written(&self.path, source))
     }
+}
+
+fn not_written(path: &Path, source: std::io::Error) -> EngineError {
+    let what = format!("the program ran, but writing the report to {}", path.display());
+    EngineError::System { what, source }
 }
 
 /// Ends this process as the program ended: with its status, or by its signal.
@@ -153,6 +155,9 @@ fn write_reports(args: &Args, files: ReportFiles, report: &Report) -> Result<(),
         Some(file) => file.write(&statistics(args, report))?,
         None if args.stats.is_some() => eprint!("{}", statistics(args, report)),
         None => {}
+    }
+    if let (Some(path), Some(error)) = (&args.accesses, report.accesses_lost) {
+        return Err(not_written(path, std::io::Error::from_raw_os_error(error)));
     }
     if let Some(file) = files.json {
         let mut text = serde_json::to_string_pretty(&json(args, report)).expect("plain data");
