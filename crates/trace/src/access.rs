@@ -187,7 +187,8 @@ impl Repetition {
             start: part(m.base(), registers.value(m.base().full_register())),
             segment: registers.value(m.segment()),
             short: m.base().is_gpr32(),
-            element: m.memory_size().size() as u64,
+            // Of the operand of a repeated instruction only the instruction knows the size.
+            element: insn.memory_size().size() as u64,
             kind: kind(m.access()),
         });
         Repetition { pc: insn.ip(), pointer, parts: parts.collect() }

@@ -3,14 +3,12 @@
 
 mod support;
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
+use support::assemble;
 use support::job::{Before, Job};
-use support::package;
 use support::single_step;
 use support::why::{self, Tool};
 
@@ -113,23 +111,6 @@ fn equal(case: &Case, counted: Option<u64>) -> Result<(), Failed> {
     }
 }
 
-/// No C library: every instruction is one of those written above.
 fn assemble(case: &Case, dir: &Path) -> Result<PathBuf, String> {
-    let (source, out) = (dir.join("case.S"), dir.join("case"));
-    let text = format!(
-        ".intel_syntax noprefix\n .globl _start\n _start: {}{EXIT}\
-         .section .note.GNU-stack,\"\",@progbits\n",
-        case.assembly
-    );
-    fs::write(&source, text).map_err(|error| error.to_string())?;
-    let output = Command::new(package::find("cc")?)
-        .args(["-nostdlib", "-static", "-o"])
-        .args([&out, &source])
-        .output()
-        .map_err(|error| format!("cc: {error}"))?;
-    if output.status.success() {
-        Ok(out)
-    } else {
-        Err(String::from_utf8_lossy(&output.stderr).into_owned())
-    }
+    assemble::program(&format!("{}{EXIT}", case.assembly), dir)
 }

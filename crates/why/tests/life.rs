@@ -37,12 +37,14 @@ const SCENES: &[Scene] = &[
         program: &[
             "/usr/bin/perl",
             "-e",
-            "$| = 1; $SIG{INT} = sub { print qq(caught\\n); exit 5 }; print qq(ready\\n); sleep 1 while 1",
+            "$| = 1; $SIG{INT} = sub { print qq(caught\\n); <STDIN>; exit 5 }; print qq(ready\\n); sleep 1 while 1",
         ],
         play: |terminal| {
             terminal.shows("ready")?;
             terminal.types(CTRL_C)?;
-            terminal.shows("caught")
+            terminal.shows("caught")?;
+            // What nobody has read yet when the leader of a session ends is lost.
+            terminal.types("\r")
         },
         ends: Ended::Status(5),
     },

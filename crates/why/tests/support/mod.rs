@@ -5,6 +5,7 @@
 // Every test target compiles all of this and uses a part of it.
 #![allow(dead_code)]
 
+pub mod assemble;
 pub mod build;
 pub mod compare;
 pub mod directives;

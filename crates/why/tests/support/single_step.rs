@@ -1,5 +1,6 @@
-//! The independent oracle for `count`: executes a single-threaded program one
-//! instruction at a time and counts. It shares no code with the engine.
+//! The independent oracle's feet: executes a single-threaded program one
+//! instruction at a time and shows each step to a visitor; the simplest one counts.
+//! It shares no code with the engine.
 //!
 //! Counted are instructions that were executed: one that faults is not, the
 //! `syscall` that ends the process is, and a rep-prefixed string instruction is
@@ -9,6 +10,7 @@ use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 
+use libc::user_regs_struct;
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -23,10 +25,56 @@ use crate::support::seccomp;
 /// into AT_IGNORE here too, because start-up code takes another path without them.
 const HIDDEN: &[u64] = &[];
 
-/// The number of instructions the job's program executes. The `rseq` system call
-/// answers ENOSYS and the address space is not randomised, as under the engine
-/// when exactness is asked for.
+/// Sees every step of a program.
+pub trait Visitor {
+    /// The program is about to execute its very first instruction.
+    fn at_entry(&mut self, _: Pid) -> nix::Result<()> {
+        Ok(())
+    }
+
+    /// The program is about to execute the instruction at `registers.rip`, or to
+    /// go on with it.
+    fn before(&mut self, pid: Pid, registers: &user_regs_struct) -> nix::Result<()>;
+
+    /// What came of it, and the registers now.
+    fn after(&mut self, step: Step, registers: &user_regs_struct);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The instruction was executed to its end.
+    Executed,
+    /// A part of it was: one iteration of a rep-prefixed string instruction, some
+    /// elements of a gather.
+    Halfway,
+    /// A signal came instead, of the instruction's fault or from elsewhere, and its
+    /// handler is entered or the program ends.
+    Interrupted,
+}
+
+/// The number of instructions the job's program executes.
 pub fn count(job: &Job) -> Result<u64, String> {
+    let mut counter = Counter(0);
+    visit(job, &mut counter)?;
+    Ok(counter.0)
+}
+
+struct Counter(u64);
+
+impl Visitor for Counter {
+    fn before(&mut self, _: Pid, _: &user_regs_struct) -> nix::Result<()> {
+        Ok(())
+    }
+
+    fn after(&mut self, step: Step, _: &user_regs_struct) {
+        self.0 += u64::from(step == Step::Executed);
+    }
+}
+
+/// Steps through the job's program from its first instruction to its end. The `rseq`
+/// system call answers ENOSYS and the address space is not randomised, as under the
+/// engine when exactness is asked for.
+pub fn visit(job: &Job, visitor: &mut impl Visitor) -> Result<(), String> {
     let job = job.clone().before(Before::NoRandomLayout);
     let dir = run::fresh_dir(&job)?;
     let mark = Mark::new();
@@ -40,57 +88,79 @@ pub fn count(job: &Job) -> Result<u64, String> {
     // Its end is waited for below, by the one who traces it.
     let (child, streams) = run::start(&mut command, &job)?;
     let pid = Pid::from_raw(child.id().cast_signed());
-    let counted = step_to_the_end(pid);
-    if counted.is_err() {
+    let stepped = step_to_the_end(pid, visitor);
+    if stepped.is_err() {
         mark.kill_all();
     }
     streams.collect();
-    counted.map_err(|error| format!("single-stepping {}: {error}", job.program.display()))
+    stepped.map_err(|error| format!("single-stepping {}: {error}", job.program.display()))
 }
 
-fn step_to_the_end(pid: Pid) -> nix::Result<u64> {
+fn step_to_the_end(pid: Pid, visitor: &mut impl Visitor) -> nix::Result<()> {
     let at_entry = waitpid(pid, None)?;
     assert!(matches!(at_entry, WaitStatus::Stopped(_, Signal::SIGTRAP)), "{at_entry:?}");
     hide_auxiliary_entries(pid)?;
-    let mut count = 0;
-    let mut pc = program_counter(pid)?;
+    visitor.at_entry(pid)?;
+    let mut registers = ptrace::getregs(pid)?;
     let mut signal = None;
+    // With a handler to enter, a step ends before the handler's first instruction
+    // and executes nothing.
+    let mut enters_handler = false;
     loop {
-        // With a handler to enter, a step ends before the handler's first
-        // instruction and executes nothing.
-        let enters_handler = signal.is_some_and(|signal| is_caught(pid, signal));
+        if !enters_handler {
+            visitor.before(pid, &registers)?;
+        }
         ptrace::step(pid, signal.take())?;
         match waitpid(pid, None)? {
             WaitStatus::Stopped(_, Signal::SIGTRAP) => {
-                let next = program_counter(pid)?;
-                let repeats = next == pc && is_repeated_string(pid, pc)?;
-                if !repeats && !enters_handler {
-                    count += 1;
+                let pc = registers.rip;
+                registers = ptrace::getregs(pid)?;
+                if !enters_handler {
+                    let halfway = registers.rip == pc && can_stop_halfway(pid, pc)?;
+                    let step = if halfway { Step::Halfway } else { Step::Executed };
+                    visitor.after(step, &registers);
                 }
-                pc = next;
+                enters_handler = false;
             }
-            WaitStatus::Stopped(_, other) => signal = Some(other),
-            WaitStatus::Exited(..) => return Ok(count + 1),
-            WaitStatus::Signaled(..) => return Ok(count),
+            WaitStatus::Stopped(_, other) => {
+                signal = Some(other);
+                enters_handler = is_caught(pid, other);
+                registers = ptrace::getregs(pid)?;
+                if enters_handler {
+                    visitor.after(Step::Interrupted, &registers);
+                }
+            }
+            WaitStatus::Exited(..) => {
+                visitor.after(Step::Executed, &registers);
+                return Ok(());
+            }
+            WaitStatus::Signaled(..) => {
+                visitor.after(Step::Interrupted, &registers);
+                return Ok(());
+            }
             _ => {}
         }
     }
 }
 
-fn program_counter(pid: Pid) -> nix::Result<u64> {
-    let offset = std::mem::offset_of!(libc::user_regs_struct, rip);
-    ptrace::read_user(pid, offset as ptrace::AddressType).map(i64::cast_unsigned)
-}
-
-/// Is there a rep-prefixed string instruction at `pc`: prefixes in any order, one
-/// of them F2 or F3, then MOVS, CMPS, STOS, LODS, SCAS, INS or OUTS?
-fn is_repeated_string(pid: Pid, pc: u64) -> nix::Result<bool> {
+/// Is the instruction at `pc` one that can stop in the middle and go on from there:
+/// a rep-prefixed string instruction, or a gather or scatter? The latter, where an
+/// element faults after others were moved, may report the step before the fault.
+fn can_stop_halfway(pid: Pid, pc: u64) -> nix::Result<bool> {
     let mut repeated = false;
-    for offset in 0..15 {
-        match byte_at(pid, pc + offset)? {
+    for at in pc..pc + 15 {
+        match byte_at(pid, at)? {
             0xf2 | 0xf3 => repeated = true,
             0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0x40..=0x4f => {}
+            // MOVS, CMPS, STOS, LODS, SCAS, INS and OUTS.
             0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf => return Ok(repeated),
+            // VEX and EVEX, whose second map of opcodes holds gathers and scatters.
+            0xc4 if byte_at(pid, at + 1)? & 0x1f == 2 => {
+                return Ok(matches!(byte_at(pid, at + 3)?, 0x90..=0x93));
+            }
+            0x62 if byte_at(pid, at + 1)? & 7 == 2 => {
+                return Ok(matches!(byte_at(pid, at + 4)?, 0x90..=0x93 | 0xa0..=0xa3));
+            }
             _ => return Ok(false),
         }
     }

@@ -56,6 +56,14 @@ pub fn under(job: &Job, tool: Tool, why: &Path) -> Result<UnderWhy, String> {
 }
 
 impl UnderWhy {
+    /// Asks for every memory access of the run too; the answer is the file.
+    pub fn with_accesses(&mut self) -> PathBuf {
+        let file = self.reports.path().join("accesses");
+        let behind_the_subcommand = 1;
+        self.job.args.insert(behind_the_subcommand, option("--accesses=", &file));
+        file
+    }
+
     /// Err also when a report is missing or is not what it should be.
     pub fn run(&self) -> Result<(Outcome, Report), String> {
         let outcome = run::run(&self.job)?;
