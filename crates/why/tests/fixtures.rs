@@ -8,13 +8,12 @@ use std::sync::{Arc, OnceLock};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-use support::build;
 use support::compare;
 use support::fixture::{self, Fixture};
-use support::job::{Before, Job};
+use support::job::Job;
+use support::native::native;
 use support::needs;
 use support::outcome::Outcome;
-use support::run;
 use support::single_step;
 use support::why::{self, Tool};
 
@@ -59,25 +58,6 @@ impl Case {
         }
         Ok(Completion::Completed)
     }
-}
-
-fn native(fixture: &Fixture) -> Result<(Job, Outcome), String> {
-    let directives = &fixture.directives;
-    let mut job =
-        Job::new(build::build(fixture)?).args(&directives.args).stdin(directives.stdin.clone());
-    if directives.count_is_exact {
-        job = job.before(Before::NoRandomLayout);
-    }
-    let outcome = run::run(&job).map_err(|error| format!("the native run: {error}"))?;
-    if outcome.ended != directives.ends {
-        return Err(format!(
-            "the native run ended with {}, not {}; standard error: {:?}",
-            outcome.ended,
-            directives.ends,
-            String::from_utf8_lossy(&outcome.stderr)
-        ));
-    }
-    Ok((job, outcome))
 }
 
 fn equals_single_steps(counted: Option<u64>, job: &Job) -> Result<(), String> {

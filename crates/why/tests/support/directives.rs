@@ -15,6 +15,26 @@ pub struct Directives {
     pub ends: Ended,
     pub needs: Vec<String>,
     pub count_is_exact: bool,
+    pub replay: Replay,
+}
+
+/// What a replay of the fixture shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Replay {
+    /// All that the program wrote.
+    Whole,
+    /// How it ended; its output is not its own, for this reason.
+    End(String),
+    /// Nothing yet, for this reason.
+    NotYet(String),
+}
+
+fn replay(value: &str) -> Result<Replay, String> {
+    match value.split_once(", ") {
+        Some(("end only", reason)) => Ok(Replay::End(reason.into())),
+        Some(("not yet", reason)) => Ok(Replay::NotYet(reason.into())),
+        _ => Err(format!("not `end only, REASON` or `not yet, REASON`: {value}")),
+    }
 }
 
 /// Parses the head of a source file. A line that is no directive is an error:
@@ -29,6 +49,7 @@ pub fn parse(source: &str) -> Result<Directives, String> {
         ends: Ended::Status(0),
         needs: Vec::new(),
         count_is_exact: false,
+        replay: Replay::Whole,
     };
     for line in head(source) {
         let (key, value) =
@@ -43,6 +64,7 @@ pub fn parse(source: &str) -> Result<Directives, String> {
             "ends" => found.ends = ended(value)?,
             "needs" => found.needs = list(value),
             "count" if value == "exact" => found.count_is_exact = true,
+            "replay" => found.replay = replay(value)?,
             _ => return Err(format!("unknown directive: {line}")),
         }
     }

@@ -13,6 +13,7 @@ pub mod fixture;
 pub mod job;
 pub mod leftover;
 pub mod mask;
+pub mod native;
 pub mod needs;
 pub mod outcome;
 pub mod package;
