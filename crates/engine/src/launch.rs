@@ -256,18 +256,19 @@ fn try_supervise(
             supervisor.recorder = Some(Recorder::new(Recording::open(path)));
         }
         Course::Replay(path, process) => {
-            let outputs = Outputs {
-                output: Box::new(std::io::BufWriter::new(std::io::stdout())),
-                error: Box::new(std::io::stderr()),
-            };
-            let recording = Recording::open(path);
-            supervisor.replayer = Some(Replayer::new(&recording, *process, outputs)?);
+            let outputs = Outputs::new(Box::new(std::io::stdout()), Box::new(std::io::stderr()));
+            let outputs = Rc::new(RefCell::new(outputs));
+            let replayer = Replayer::new(&Recording::open(path), *process, outputs)?;
+            // The first space that there will be.
+            supervisor.replayers.insert(SpaceId(0), replayer);
         }
     }
     supervisor.begin_with(tid)?;
     let result = supervisor.run();
-    if result.is_err() {
-        supervisor.kill_all();
+    match &result {
+        Ok(()) if supervisor.replays() => supervisor.finish_replay(),
+        Ok(()) => {}
+        Err(_) => supervisor.kill_all(),
     }
     result
 }

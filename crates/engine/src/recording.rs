@@ -36,6 +36,10 @@ pub struct Recorder {
     logs: FxHashMap<SpaceId, Log>,
     /// Memory that may be mapped several times, by device and inode.
     objects: FxHashMap<(String, u64), u32>,
+    /// Which descriptors of a process are the standard streams that the first one had.
+    streams: FxHashMap<Tid, FxHashMap<i32, Stream>>,
+    /// How many writes to standard streams there were.
+    outputs: u64,
     /// How many programs each process has executed.
     programs: FxHashMap<Tid, u32>,
     pub events: u64,
@@ -65,6 +69,8 @@ impl Recorder {
             kept: FxHashMap::default(),
             logs: FxHashMap::default(),
             objects: FxHashMap::default(),
+            streams: FxHashMap::default(),
+            outputs: 0,
             programs: FxHashMap::default(),
             events: 0,
             bytes: 0,
@@ -77,6 +83,24 @@ impl Recorder {
         };
         self.events += 1;
         Ok(log.writer.add(event).map_err(EngineError::Recording)?)
+    }
+
+    /// Begins the next stream of a process.
+    fn open(&mut self, space: SpaceId, pid: Tid) -> Outcome<()> {
+        let number = self.programs.entry(pid).or_default();
+        *number += 1;
+        let path = self.recording.stream(pid, *number);
+        let writer = Writer::create(&path).map_err(EngineError::Recording)?;
+        let log = Log {
+            writer,
+            running: None,
+            registers: FxHashMap::default(),
+            since: 0,
+            vectors: FxHashSet::default(),
+            heap_end: None,
+        };
+        self.logs.insert(space, log);
+        Ok(())
     }
 
     fn close(&mut self, space: SpaceId) -> Outcome<()> {
@@ -132,19 +156,14 @@ impl Supervisor {
         let Some(recorder) = &mut self.recorder else {
             return Ok(());
         };
-        let number = recorder.programs.entry(pid).or_default();
-        *number += 1;
-        let path = recorder.recording.stream(pid, *number);
-        let writer = Writer::create(&path).map_err(EngineError::Recording)?;
-        let log = Log {
-            writer,
-            running: None,
-            registers: FxHashMap::default(),
-            since: 0,
-            vectors: FxHashSet::default(),
-            heap_end: None,
-        };
-        recorder.logs.insert(space, log);
+        recorder.open(space, pid)?;
+        let streams = recorder.streams.entry(pid);
+        streams
+            // What is closed on exec is closed now.
+            .and_modify(|streams| {
+                streams.retain(|fd, _| std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).is_ok());
+            })
+            .or_insert_with(|| FxHashMap::from_iter([(1, Stream::Output), (2, Stream::Error)]));
         let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let arguments = arguments.split(|byte| *byte == 0).filter(|word| !word.is_empty());
@@ -348,18 +367,21 @@ impl Supervisor {
 
     /// What a call wrote to the program's standard streams.
     fn record_output(&mut self, tid: Tid, name: &str, r: &Registers, result: u64) -> Outcome<()> {
-        let stream = match r.rdi as i32 {
-            libc::STDOUT_FILENO => Stream::Output,
-            libc::STDERR_FILENO => Stream::Error,
-            _ => return Ok(()),
+        let (space, pid) = (self.space_id(tid), self.tasks[&tid].pid);
+        let recorder = self.recorder.as_mut().expect("recording");
+        let streams = recorder.streams.entry(pid).or_default();
+        follow_descriptors(streams, name, r, result);
+        let Some(&stream) = streams.get(&(r.rdi as i32)) else {
+            return Ok(());
         };
         let mut left = if (result as i64) < 0 { 0 } else { result };
         let parts: Vec<(Address, u64)> = match name {
             "write" => vec![(r.rsi, left)],
             "writev" => {
-                let memory = &self.space_of(tid).memory;
+                let memory = &self.spaces[&space].memory;
                 let word = |at: Address| memory.read_u64(at).unwrap_or(0);
-                (0..r.rdx.min(1024)).map(|i| (word(r.rsi + 16 * i), word(r.rsi + 16 * i + 8))).collect()
+                let part = |i: u64| (word(r.rsi + 16 * i), word(r.rsi + 16 * i + 8));
+                (0..r.rdx.min(1024)).map(part).collect()
             }
             _ => return Ok(()),
         };
@@ -367,7 +389,10 @@ impl Supervisor {
             let size = size.min(left);
             left -= size;
             if size > 0 {
-                self.record(tid, &Event::Output { stream, at, size })?;
+                let recorder = self.recorder.as_mut().expect("recording");
+                let order = recorder.outputs;
+                recorder.outputs += 1;
+                recorder.add(space, &Event::Output { stream, order, at, size })?;
             }
         }
         Ok(())
@@ -551,15 +576,39 @@ impl Supervisor {
         }
     }
 
+    /// A process has been created with a copy of another's memory.
+    pub(crate) fn record_fork(&mut self, parent: SpaceId, child: Tid, space: SpaceId) -> Outcome<()> {
+        let Some(recorder) = &mut self.recorder else {
+            return Ok(());
+        };
+        recorder.add(parent, &Event::Forked { child })?;
+        let heap_end = recorder.logs.get(&parent).and_then(|log| log.heap_end);
+        recorder.open(space, child)?;
+        recorder.logs.get_mut(&space).expect("just opened").heap_end = heap_end;
+        Ok(())
+    }
+
+    /// A process has been created that has descriptors of its own.
+    pub(crate) fn record_descriptors(&mut self, parent: Tid, child: Tid) {
+        if let Some(recorder) = &mut self.recorder {
+            let streams = recorder.streams.get(&parent).cloned().unwrap_or_default();
+            recorder.streams.insert(child, streams);
+        }
+    }
+
     /// A thread executes another program: its process goes on in another stream, unless it
     /// has only been a guest in the memory of its parent.
     pub(crate) fn record_replaced(&mut self, task: &Task) -> Outcome<()> {
-        if self.spaces[&task.space].users > 1 {
-            return self.record_thread_end(task);
+        let guest = self.spaces[&task.space].users > 1;
+        if guest {
+            self.record_thread_end(task)?;
         }
         let Some(recorder) = &mut self.recorder else {
             return Ok(());
         };
+        if guest {
+            return recorder.add(task.space, &Event::Forked { child: task.pid });
+        }
         recorder.add(task.space, &Event::Replaced)?;
         recorder.close(task.space)
     }
@@ -575,6 +624,34 @@ impl Supervisor {
         };
         recorder.add(space, &Event::Ended(ended))?;
         recorder.close(space)
+    }
+}
+
+/// What a call does to the descriptors of the standard streams.
+fn follow_descriptors(
+    streams: &mut FxHashMap<i32, Stream>,
+    name: &str,
+    r: &Registers,
+    result: u64,
+) {
+    let result = result as i64;
+    if result < 0 {
+        return;
+    }
+    let copies = match name {
+        "dup" | "dup2" | "dup3" => true,
+        "fcntl" => matches!(r.rsi as i32, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC),
+        _ => false,
+    };
+    if copies {
+        match streams.get(&(r.rdi as i32)).copied() {
+            Some(stream) => streams.insert(result as i32, stream),
+            None => streams.remove(&(result as i32)),
+        };
+    } else if name == "close" {
+        streams.remove(&(r.rdi as i32));
+    } else if name == "close_range" && r.rdx & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0 {
+        streams.retain(|&fd, _| !(r.rdi as u32..=r.rsi as u32).contains(&(fd as u32)));
     }
 }
 

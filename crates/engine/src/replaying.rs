@@ -13,15 +13,18 @@ use crate::ptrace::{self, Registers};
 use crate::recording::recorded;
 use crate::report::Ended;
 use crate::supervisor::{Outcome, Supervisor};
-use crate::task::Tid;
+use crate::task::{State, Tid};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 use why_record::event::{self, Access, Cause, Event, Source, Stream, Thread};
 use why_record::files::Files;
 use why_record::registers::{Changed, FLAGS, RCX, RIP, Registers as Recorded};
@@ -49,13 +52,47 @@ pub struct Replayer {
     /// Application memory that is mapped.
     mapped: Vec<Range<Address>>,
     pub events: u64,
-    /// Where the output goes.
-    outputs: Outputs,
+    /// Where the output of all processes goes.
+    outputs: Rc<RefCell<Outputs>>,
 }
 
+/// What all processes write, in the order in which it was recorded.
 pub struct Outputs {
-    pub output: Box<dyn Write>,
-    pub error: Box<dyn Write>,
+    output: Box<dyn Write>,
+    error: Box<dyn Write>,
+    /// The number of the write that is next.
+    next: u64,
+    early: BTreeMap<u64, (Stream, Vec<u8>)>,
+}
+
+impl Outputs {
+    pub fn new(output: Box<dyn Write>, error: Box<dyn Write>) -> Outputs {
+        Outputs { output, error, next: 0, early: BTreeMap::new() }
+    }
+
+    fn add(&mut self, order: u64, stream: Stream, bytes: Vec<u8>) {
+        self.early.insert(order, (stream, bytes));
+        while let Some((stream, bytes)) = self.early.remove(&self.next) {
+            self.write(stream, &bytes);
+            self.next += 1;
+        }
+    }
+
+    fn write(&mut self, stream: Stream, bytes: &[u8]) {
+        let to = match stream {
+            Stream::Output => &mut self.output,
+            Stream::Error => &mut self.error,
+        };
+        // Whoever reads it may have gone, as in a pipe to `head`.
+        let _ = to.write_all(bytes).and_then(|()| to.flush());
+    }
+
+    /// Writes what is left when a process of the recording was cut short.
+    fn finish(&mut self) {
+        for (_, (stream, bytes)) in std::mem::take(&mut self.early) {
+            self.write(stream, &bytes);
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -76,7 +113,7 @@ struct Stop {
 const ARITHMETIC_FLAGS: u64 = 0x8d5;
 
 impl Replayer {
-    pub fn new(recording: &Recording, process: Thread, outputs: Outputs) -> Result<Replayer, EngineError> {
+    pub fn new(recording: &Recording, process: Thread, outputs: Rc<RefCell<Outputs>>) -> Result<Replayer, EngineError> {
         let path = recording.stream(process, 1);
         let stream = Reader::open(&path).map_err(EngineError::Recording)?;
         Ok(Replayer {
@@ -137,11 +174,12 @@ impl Replayer {
 
 impl Supervisor {
     pub(crate) fn replays(&self) -> bool {
-        self.replayer.is_some()
+        !self.replayers.is_empty()
     }
 
-    fn replayer(&mut self) -> &mut Replayer {
-        self.replayer.as_mut().expect("replaying")
+    fn replayer(&mut self, tid: Tid) -> &mut Replayer {
+        let space = self.tasks[&tid].space;
+        self.replayers.get_mut(&space).expect("every process of a replay has a stream")
     }
 
     /// Takes from a new process all that is not the engine's, and begins.
@@ -166,7 +204,7 @@ impl Supervisor {
         let gs_base = self.space_of(tid).read_slot(APP_GS);
         let vectors = Some(ptrace::vectors(tid)?);
         let saved = Saved { registers: recorded(at, gs_base), vectors };
-        let replayer = self.replayer();
+        let replayer = self.replayer(tid);
         let running = replayer.running;
         replayer.threads.insert(running, saved);
         self.replay_on(tid)
@@ -176,7 +214,7 @@ impl Supervisor {
     fn check_stop(&mut self, tid: Tid, at: &Registers, cause: Cause) -> Outcome<()> {
         let space = self.space_of(tid);
         let (count, gs_base) = (space.count(), space.read_slot(APP_GS));
-        let replayer = self.replayer();
+        let replayer = self.replayer(tid);
         let event = replayer.events;
         let Some(expected) = replayer.next.take() else {
             return Err(diverged(event, "the recording has no more events".to_owned()));
@@ -205,20 +243,20 @@ impl Supervisor {
     /// Does what the stream says up to where a thread goes on.
     pub(crate) fn replay_on(&mut self, tid: Tid) -> Outcome<()> {
         loop {
-            match self.replayer().next_event()? {
+            match self.replayer(tid).next_event()? {
                 Some(Event::Resumed { thread, registers }) => {
                     return self.replay_resume(tid, thread, &registers);
                 }
                 Some(Event::Ended(ended)) => return self.replay_end(tid, ended),
-                Some(Event::Replaced) => self.replayer().next_program()?,
+                Some(Event::Replaced) => self.replayer(tid).next_program()?,
                 Some(event) => self.replay_event(tid, event)?,
-                None => return Err(cut_short(self.replayer().events)),
+                None => return Err(cut_short(self.replayer(tid).events)),
             }
         }
     }
 
     fn replay_resume(&mut self, tid: Tid, thread: Thread, registers: &Changed) -> Outcome<()> {
-        let replayer = self.replayer();
+        let replayer = self.replayer(tid);
         let event = replayer.events;
         let before = replayer.threads.remove(&thread);
         let told = replayer.vectors.take();
@@ -228,21 +266,19 @@ impl Supervisor {
         };
         let vectors = told.or(before.and_then(|saved| saved.vectors));
         replayer.running = thread;
-        let next = replayer.next_event()?;
-        let stop = match next {
+        let stop = match replayer.next_event()? {
             Some(Event::Stopped { instructions, cause, registers }) => {
                 let Some(registers) = start.apply(&registers) else {
                     return Err(diverged(event, "registers are told that there are not".to_owned()));
                 };
-                Some((instructions, cause, registers))
-            }
-            Some(Event::Ended(ended)) => {
-                // It was ended from outside while it ran.
-                return self.replay_end(tid, ended);
+                (instructions, cause, registers)
             }
             None => return Err(cut_short(event)),
+            // It was killed while it ran, by something that leaves no time to look where.
+            Some(Event::Ended(ended)) => return self.replay_end(tid, ended),
             Some(other) => {
-                return Err(diverged(event, format!("a thread goes on, and then {other:?}")));
+                self.replay_event(tid, other)?;
+                return self.replay_on(tid);
             }
         };
         self.task(tid).looked_at = None;
@@ -250,9 +286,9 @@ impl Supervisor {
             ptrace::set_vectors(tid, &vectors)?;
         }
         let count = self.space_of(tid).count();
-        let (instructions, cause, registers) = stop.expect("seen");
+        let (instructions, cause, registers) = stop;
         let at = count.wrapping_add(instructions);
-        self.replayer().next = Some(Stop { at, cause, registers });
+        self.replayer(tid).next = Some(Stop { at, cause, registers });
         let application = self.application_registers(tid, &start)?;
         if cause.is_own() {
             self.space_of(tid).stop_nowhere();
@@ -269,7 +305,7 @@ impl Supervisor {
         let left = at.wrapping_sub(count);
         self.task(tid).stops_at = Some(at);
         if left == 0 {
-            let stop = self.replayer().next.clone().expect("a stop was set");
+            let stop = self.replayer(tid).next.clone().expect("a stop was set");
             let repetitions = registers.rcx.wrapping_sub(stop.registers.0[RCX]);
             if repetitions != 0 && registers.rip == stop.registers.0[RIP] {
                 // It was stopped within a string instruction.
@@ -296,7 +332,7 @@ impl Supervisor {
     pub(crate) fn stopped_on_the_way(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         if let Some((rip, rcx)) = self.task(tid).in_part.take() {
             self.adjust_count(tid, -1);
-            let cause = self.replayer().next.as_ref().map(|stop| stop.cause);
+            let cause = self.replayer(tid).next.as_ref().map(|stop| stop.cause);
             let registers = Registers { rip, rcx, ..registers };
             return self.replay_stop(tid, &registers, cause.expect("a stop was set"));
         }
@@ -339,13 +375,13 @@ impl Supervisor {
 
     fn replay_event(&mut self, tid: Tid, event: Event) -> Outcome<()> {
         match event {
-            Event::Vectors(vectors) => self.replayer().vectors = Some(vectors),
+            Event::Vectors(vectors) => self.replayer(tid).vectors = Some(vectors),
             Event::Wrote { at, bytes } => {
                 self.code_replaced(tid, at..at + bytes.len() as u64)?;
                 let written = self.space_of(tid).memory.write(at, &bytes);
                 // Nobody can write through a shared mapping that is read-only.
-                if written.is_err() && !self.replayer().write_to_object(at, &bytes) {
-                    let event = self.replayer().events;
+                if written.is_err() && !self.replayer(tid).write_to_object(at, &bytes) {
+                    let event = self.replayer(tid).events;
                     return Err(diverged(event, format!("there is no memory at {at:#x}")));
                 }
             }
@@ -360,15 +396,17 @@ impl Supervisor {
                 self.replay_move(tid, from..from + size, to..to + new_size, stays)?;
             }
             Event::Executed { .. } => {
-                for range in std::mem::take(&mut self.replayer().mapped) {
+                for range in std::mem::take(&mut self.replayer(tid).mapped) {
                     self.replay_unmap(tid, range)?;
                 }
             }
-            Event::Output { stream, at, size } => self.replay_output(tid, stream, at, size)?,
-            Event::Forked { .. } => {}
-            Event::ThreadEnded { thread } => drop(self.replayer().threads.remove(&thread)),
+            Event::Output { stream, order, at, size } => {
+                self.replay_output(tid, stream, order, at..at.saturating_add(size))?;
+            }
+            Event::Forked { child } => self.replay_fork(tid, child)?,
+            Event::ThreadEnded { thread } => drop(self.replayer(tid).threads.remove(&thread)),
             Event::Stopped { .. } | Event::Resumed { .. } | Event::Ended(_) | Event::Replaced => {
-                let event_number = self.replayer().events;
+                let event_number = self.replayer(tid).events;
                 return Err(diverged(event_number, "a thread stops that did not run".to_owned()));
             }
         }
@@ -391,9 +429,9 @@ impl Supervisor {
             self.replay_map_part(tid, part.clone(), part.start - at, access, source)?;
         }
         if let Source::Shared { object, offset } = source {
-            self.replayer().views.push((range.clone(), *object, *offset));
+            self.replayer(tid).views.push((range.clone(), *object, *offset));
         }
-        self.replayer().mapped.push(range.clone());
+        self.replayer(tid).mapped.push(range.clone());
         if access.execute {
             let shared = matches!(source, Source::Shared { .. });
             self.allow_code(tid, range, access.write, shared)?;
@@ -423,12 +461,12 @@ impl Supervisor {
             }
             Source::Shared { object, offset } => {
                 let part = part(*offset);
-                let file = self.replayer().object(*object, part.offset.saturating_add(size))?;
+                let file = self.replayer(tid).object(*object, part.offset.saturating_add(size))?;
                 let shared = libc::MAP_SHARED | libc::MAP_FIXED;
                 self.map_recorded(tid, file.as_fd(), libc::O_RDWR, &part, shared)?;
             }
             Source::File { hash, offset } => {
-                let file = self.replayer().files.open(*hash).map_err(EngineError::Recording)?;
+                let file = self.replayer(tid).files.open(*hash).map_err(EngineError::Recording)?;
                 self.map_recorded(tid, file.as_fd(), libc::O_RDONLY, &part(*offset), fixed)?;
             }
         }
@@ -450,7 +488,7 @@ impl Supervisor {
             self.protect(tid, part.start, part.end - part.start, protection(access))?;
         }
         if access.execute {
-            let shared = self.replayer().views.iter().any(|(view, ..)| view.contains(&range.start));
+            let shared = self.replayer(tid).views.iter().any(|(view, ..)| view.contains(&range.start));
             self.allow_code(tid, range, access.write, shared)?;
         }
         Ok(())
@@ -482,48 +520,82 @@ impl Supervisor {
         let (size, new_size) = (from.end - from.start, to.end - to.start);
         let arguments = [from.start, size, new_size, flags as u64, to.start, 0];
         self.must(tid, "moving recorded memory", libc::SYS_mremap, arguments)?;
-        self.replayer().mapped.push(to.clone());
+        self.replayer(tid).mapped.push(to.clone());
         if executable {
             self.allow_code(tid, to, writable, false)?;
         }
         Ok(())
     }
 
-    fn replay_output(&mut self, tid: Tid, to: Stream, at: Address, size: u64) -> Outcome<()> {
-        let mut left = at..at.saturating_add(size);
-        let mut buffer = vec![0; size.min(1 << 20) as usize];
-        while !left.is_empty() {
-            let part = (left.end - left.start).min(buffer.len() as u64) as usize;
-            let got = self.space_of(tid).memory.read(left.start, &mut buffer[..part]).unwrap_or(0);
-            if got == 0 {
-                break;
-            }
-            let outputs = &mut self.replayer().outputs;
-            let stream = match to {
-                Stream::Output => &mut outputs.output,
-                Stream::Error => &mut outputs.error,
-            };
-            // Whoever reads it may have gone, as in a pipe to `head`.
-            let _ = stream.write_all(&buffer[..got]);
-            left.start += got as u64;
-        }
+    fn replay_output(
+        &mut self,
+        tid: Tid,
+        stream: Stream,
+        order: u64,
+        range: Range<Address>,
+    ) -> Outcome<()> {
+        /// No write is larger.
+        const MOST: u64 = 0x7fff_f000;
+        let mut bytes = vec![0; (range.end - range.start).min(MOST) as usize];
+        let got = self.space_of(tid).memory.read(range.start, &mut bytes).unwrap_or(0);
+        bytes.truncate(got);
+        self.replayer(tid).outputs.borrow_mut().add(order, stream, bytes);
         Ok(())
+    }
+
+    /// A process of the recording begins, as a copy of this one.
+    fn replay_fork(&mut self, tid: Tid, child: Thread) -> Outcome<()> {
+        let replayer = self.replayer(tid);
+        let outputs = Rc::clone(&replayer.outputs);
+        let Ok(mut forked) = Replayer::new(&replayer.recording, child, outputs) else {
+            // It was cut short before anything of it was written.
+            return Ok(());
+        };
+        forked.mapped = replayer.mapped.clone();
+        forked.views = replayer.views.clone();
+        let process = self.must(tid, "creating a process", libc::SYS_fork, [0; 6])? as Tid;
+        let parent = self.tasks[&tid].space;
+        let space = self.fork_space(parent, process)?;
+        self.spaces.get_mut(&space).expect("just added").begin_count();
+        self.replayers.insert(space, forked);
+        let actions = self.tasks[&tid].actions.clone();
+        let registers = ptrace::registers(tid)?;
+        let task = Supervisor::new_task(process, process, space, actions, State::New(registers));
+        self.report.processes += 1;
+        self.expect(task)
+    }
+
+    /// The first stop of a process that was created by [`Supervisor::replay_fork`].
+    pub(crate) fn begin_replayed_child(&mut self, tid: Tid) -> Outcome<()> {
+        self.space_of(tid).current = Some(tid);
+        self.space_of(tid).ran_last = Some(tid);
+        self.task(tid).state = State::Running;
+        self.replay_on(tid)
     }
 
     /// The recorded process ended here.
     fn replay_end(&mut self, tid: Tid, ended: event::Ended) -> Outcome<()> {
-        let outputs = &mut self.replayer().outputs;
-        let _ = outputs.output.flush();
-        let _ = outputs.error.flush();
         self.sample(tid);
-        self.report.events = self.replayer().events;
-        self.report.ended = Some(match ended {
-            event::Ended::Status(status) => Ended::Status(status),
-            event::Ended::Signal(signal) => Ended::Signal(signal),
-        });
-        (self.options.on_end)(&self.report);
-        self.replay_over = true;
+        let events = self.replayer(tid).events;
+        self.report.events += events;
+        if tid == self.first {
+            self.report.ended = Some(match ended {
+                event::Ended::Status(status) => Ended::Status(status),
+                event::Ended::Signal(signal) => Ended::Signal(signal),
+            });
+        }
+        self.task(tid).state = State::Dying;
+        // SAFETY: plain system call; it is our own tracee.
+        unsafe { libc::kill(tid, libc::SIGKILL) };
         Err(Halt::Gone)
+    }
+
+    /// All processes have come to their ends.
+    pub(crate) fn finish_replay(&mut self) {
+        for replayer in self.replayers.values() {
+            replayer.outputs.borrow_mut().finish();
+        }
+        (self.options.on_end)(&self.report);
     }
 }
 

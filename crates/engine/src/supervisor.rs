@@ -54,9 +54,8 @@ pub struct Supervisor {
     /// Translations from earlier runs that have been opened and checked.
     pub(crate) archives: FxHashMap<Key, Rc<Archive>>,
     pub(crate) recorder: Option<Recorder>,
-    pub(crate) replayer: Option<Replayer>,
-    /// The replay has come to its end.
-    pub(crate) replay_over: bool,
+    /// Of each process that is replayed.
+    pub(crate) replayers: FxHashMap<SpaceId, Replayer>,
 }
 
 impl Supervisor {
@@ -74,8 +73,7 @@ impl Supervisor {
             timer_running: false,
             archives: FxHashMap::default(),
             recorder: None,
-            replayer: None,
-            replay_over: false,
+            replayers: FxHashMap::default(),
         }
     }
 
@@ -99,9 +97,7 @@ impl Supervisor {
                 Ok(()) | Err(Halt::Gone) => {}
                 Err(Halt::Engine(error)) => return Err(error),
             }
-            if self.replay_over {
-                self.kill_all();
-            }
+
         }
         Ok(())
     }

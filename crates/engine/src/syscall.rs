@@ -411,6 +411,7 @@ impl Supervisor {
         let registers = call.returned(0);
         let parent = &self.tasks[&tid];
         let (space, pid) = (parent.space, parent.pid);
+        let (parent_space, parent_pid) = (space, pid);
         let (actions, hidden_mask) = (parent.actions.clone(), parent.hidden_mask);
         let (app_gs, affinity) = (parent.app_gs, parent.affinity.clone());
         let shares = |flag: i32| flags & flag as u64 != 0;
@@ -432,12 +433,14 @@ impl Supervisor {
         self.report.threads += 1;
         if !shares(libc::CLONE_THREAD) {
             self.report.processes += 1;
+            self.record_descriptors(parent_pid, child);
         }
         if !shares(libc::CLONE_VM) {
             let space = self.spaces.get_mut(&space).expect("just added");
             // What the parent did is the parent's.
             space.begin_count();
             space.write_slot(CALLS_IN_PROCESS, 0);
+            self.record_fork(parent_space, child, task.space)?;
         }
         ptrace::resume(tid, 0)?;
         self.expect(task)

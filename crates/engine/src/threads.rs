@@ -23,6 +23,9 @@ impl Supervisor {
         let State::New(registers) = self.task(tid).state else {
             panic!("thread {tid} begins twice");
         };
+        if self.replays() {
+            return self.begin_replayed_child(tid);
+        }
         // Stack and thread pointer are the new thread's own.
         let own = ptrace::registers(tid)?;
         let registers =
@@ -48,7 +51,7 @@ impl Supervisor {
             self.record_end(task.space, ended)?;
         }
         self.leave_space(&task);
-        if tid == self.first {
+        if tid == self.first && !self.replays() {
             self.report.ended = Some(ended);
             self.report.first = tid;
             if let Some(recorder) = &self.recorder {

@@ -40,9 +40,10 @@ pub enum Event {
     Replaced,
     /// A program begins: all memory that there was is gone.
     Executed { program: String, arguments: Vec<String> },
-    /// The bytes there were written to a stream.
-    Output { stream: Stream, at: u64, size: u64 },
-    /// A process was created with a copy of this one's memory.
+    /// The bytes there were written to a stream, as the so manieth of all processes' writes.
+    Output { stream: Stream, order: u64, at: u64, size: u64 },
+    /// A process was created, with a copy of this one's memory or a program of its own: its
+    /// first stream tells.
     Forked { child: Thread },
     ThreadEnded { thread: Thread },
     /// The process is over.

@@ -44,7 +44,7 @@ fn test(fixture: &Fixture) -> Result<Completion, Failed> {
     let recording = directory.path().join("recording");
     let recorded = run::run(&recorder(&job, &recording))?;
     compare::same(&native, &recorded).map_err(|error| format!("recorded: {error}"))?;
-    replays(&recording, &native, compares_output)
+    replays(&recording, &recorded, compares_output)
 }
 
 /// The same job under `why record`.
@@ -55,7 +55,7 @@ fn recorder(job: &Job, recording: &Path) -> Job {
     Job { program: WHY.into(), args, limit: job.limit * 5, ..job.clone() }
 }
 
-fn replays(recording: &Path, native: &Outcome, output: bool) -> Result<Completion, Failed> {
+fn replays(recording: &Path, recorded: &Outcome, output: bool) -> Result<Completion, Failed> {
     let empty = TempDir::new()?;
     let replayed = Command::new("timeout")
         .args(["-s", "KILL", "120", WHY, "replay"])
@@ -64,17 +64,17 @@ fn replays(recording: &Path, native: &Outcome, output: bool) -> Result<Completio
         .env("PATH", "/usr/bin:/bin")
         .current_dir(empty.path())
         .output()?;
-    let expected = match native.ended {
+    let expected = match recorded.ended {
         Ended::Status(status) => status,
         Ended::Signal(signal) => 128 + signal as i32,
         Ended::RealTime(signal) => 128 + signal,
-        Ended::TimedOut => return Err("the native run did not end".into()),
+        Ended::TimedOut => return Err("the recorded run did not end".into()),
     };
     let said = String::from_utf8_lossy(&replayed.stderr).into_owned();
     if replayed.status.code() != Some(expected) {
         return Err(format!("replayed: {}, not status {expected}: {said}", replayed.status).into());
     }
-    if output && (replayed.stdout != native.stdout || replayed.stderr != native.stderr) {
+    if output && (replayed.stdout != recorded.stdout || replayed.stderr != recorded.stderr) {
         let wrote = String::from_utf8_lossy(&replayed.stdout).into_owned();
         return Err(format!("replayed, it wrote {wrote:?} and {said:?}").into());
     }
