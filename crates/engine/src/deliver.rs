@@ -204,7 +204,7 @@ impl Supervisor {
             }
             Disposition::Terminate => {
                 self.sample(tid);
-                self.space_of(tid).ending = true;
+                self.begin_end(tid);
                 if blocked || self.disposition(tid, signal) == Disposition::Ignore {
                     self.reset_action(tid, signal)?;
                 }
@@ -423,7 +423,9 @@ impl Supervisor {
             self.task(tid).state = State::Ready(at_call);
             return self.becomes_ready(tid);
         }
-        if !restarts {
+        // It may have replaced the signal mask until the signal is delivered.
+        let gave_up = registers.rip == gadget + SYSCALL_BYTES && registers.rax as i64 == GAVE_UP;
+        if !restarts && !gave_up {
             // It is over; the trap behind it will tell.
             self.task(tid).hold_back(info);
             return Ok(ptrace::resume(tid, 0)?);

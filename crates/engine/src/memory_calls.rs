@@ -71,7 +71,10 @@ impl Supervisor {
             libc::SYS_mprotect | libc::SYS_pkey_mprotect => self.set_protection(tid, &registers)?,
             libc::SYS_mremap => self.remap(tid, &registers)?,
             libc::SYS_madvise => {
-                let result = self.make(tid, &registers)?;
+                // When the kernel takes what may be freed nobody could say.
+                let frees = registers.rdx as i32 == libc::MADV_FREE && self.recorder.is_some();
+                let advice = if frees { libc::MADV_DONTNEED as u64 } else { registers.rdx };
+                let result = self.make(tid, &Registers { rdx: advice, ..registers })?;
                 if DISCARDS.contains(&(registers.rdx as i32)) {
                     // Even a failed call may have done a part.
                     self.code_replaced(tid, pages(registers.rdi, registers.rsi))?;

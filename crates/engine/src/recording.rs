@@ -57,6 +57,8 @@ struct Log {
     since: u64,
     /// Threads whose vector registers are not what they computed.
     vectors: FxHashSet<Tid>,
+    /// The sizes of attached segments of shared memory.
+    segments: FxHashMap<Address, u64>,
     /// Where the heap ends.
     heap_end: Option<Address>,
 }
@@ -97,6 +99,7 @@ impl Recorder {
             registers: FxHashMap::default(),
             since: 0,
             vectors: FxHashSet::default(),
+            segments: FxHashMap::default(),
             heap_end: None,
         };
         self.logs.insert(space, log);
@@ -180,6 +183,15 @@ impl Supervisor {
 
     /// Memory that is there, with what is in it.
     fn record_mapping(&mut self, tid: Tid, mapping: &Mapping) -> Outcome<()> {
+        let source = self.record_fresh_mapping(tid, mapping)?;
+        if mapping.writable || mapping.shared {
+            self.record_changes(tid, mapping.range.clone(), &source)?;
+        }
+        Ok(())
+    }
+
+    /// Memory that holds nothing but what it was mapped from.
+    fn record_fresh_mapping(&mut self, tid: Tid, mapping: &Mapping) -> Outcome<Source> {
         let range = mapping.range.clone();
         let source = if mapping.name == "[stack]" {
             Source::Stack
@@ -207,10 +219,7 @@ impl Supervisor {
         };
         let size = range.end - range.start;
         self.record(tid, &Event::Mapped { at: range.start, size, access, source: source.clone() })?;
-        if mapping.writable || mapping.shared {
-            self.record_changes(tid, range, &source)?;
-        }
-        Ok(())
+        Ok(source)
     }
 
     /// What of a mapping's memory is not what it was mapped from.
@@ -439,6 +448,22 @@ impl Supervisor {
             }
             libc::SYS_madvise if !DISCARDS.contains(&(r.rdx as i32)) => Ok(()),
             libc::SYS_madvise => self.record_discard(tid, r.rdi..r.rdi + pages(r.rsi)),
+            libc::SYS_shmat => {
+                let maps = maps::read(tid)?;
+                let mapping = maps.iter().find(|m| m.range.contains(&result)).cloned();
+                let Some(mapping) = mapping else {
+                    return Err(Halt::Gone);
+                };
+                let size = mapping.range.end - mapping.range.start;
+                if let Some(log) = self.log(tid) {
+                    log.segments.insert(result, size);
+                }
+                self.record_mapping(tid, &mapping)
+            }
+            libc::SYS_shmdt => {
+                let size = self.log(tid).and_then(|log| log.segments.remove(&r.rdi)).unwrap_or(0);
+                self.record(tid, &Event::Unmapped { at: r.rdi, size })
+            }
             _ => Err(crate::unknown::call(r.rax, r.rip - 2).into()),
         }
     }
@@ -480,7 +505,10 @@ impl Supervisor {
                 executable: self.space_of(tid).regions.is_executable(start),
                 ..mapping.clone()
             };
-            self.record_mapping(tid, &part)?;
+            // What is shared is still there for others.
+            if !part.shared {
+                self.record_fresh_mapping(tid, &part)?;
+            }
         }
         Ok(())
     }

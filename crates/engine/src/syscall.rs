@@ -102,7 +102,9 @@ impl Supervisor {
             // may execute once they have been read.
             libc::SYS_exit_group | libc::SYS_execve | libc::SYS_execveat => {
                 self.sample(tid);
-                self.space_of(tid).ending = i64::from(number) == libc::SYS_exit_group;
+                if i64::from(number) == libc::SYS_exit_group {
+                    self.begin_end(tid);
+                }
                 self.hold_into(tid, registers)
             }
             // What other threads did to the memory meanwhile, the new process might have

@@ -94,6 +94,14 @@ impl Supervisor {
         }
     }
 
+    /// A process is about to end, and with it whatever executes in its memory, unless that
+    /// is its parent's.
+    pub(crate) fn begin_end(&mut self, tid: Tid) {
+        let Task { pid, space, .. } = self.tasks[&tid];
+        let guest = self.tasks.values().any(|task| task.space == space && task.pid != pid);
+        self.space_of(tid).ending = !guest;
+    }
+
     fn processes_alive(&self) -> u64 {
         let pids: std::collections::BTreeSet<Tid> = self.tasks.values().map(|t| t.pid).collect();
         pids.len() as u64
