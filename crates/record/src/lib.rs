@@ -10,6 +10,7 @@ pub mod manifest;
 pub mod registers;
 pub mod store;
 pub mod stream;
+pub mod summary;
 
 /// The version of everything in a recording.
 pub const VERSION: u32 = 1;

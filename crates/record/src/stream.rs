@@ -18,12 +18,15 @@ use crate::{RecordError, Result, VERSION};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const MAGIC: &[u8; 8] = b"why-evts";
 const HEADER_BYTES: usize = 28;
 /// A chunk is written when its events take so much.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Or when so much time has passed: what is not written is lost if the recorder is killed.
+const AT_LEAST_EVERY: Duration = Duration::from_millis(250);
 /// No chunk is larger: a file of somebody else's may say anything. A single event may be
 /// as large as a read.
 const MOST_BYTES: usize = 1 << 31;
@@ -34,6 +37,7 @@ pub struct Writer {
     path: PathBuf,
     events: Vec<u8>,
     chunks: u32,
+    flushed: Instant,
     pub bytes_written: u64,
 }
 
@@ -45,13 +49,15 @@ impl Writer {
             path: path.to_owned(),
             events: Vec::with_capacity(CHUNK_BYTES + 4096),
             chunks: 0,
+            flushed: Instant::now(),
             bytes_written: 0,
         })
     }
 
     pub fn add(&mut self, event: &Event) -> Result<()> {
         postcard::to_io(event, &mut self.events).expect("memory takes it");
-        if self.events.len() >= CHUNK_BYTES { self.flush() } else { Ok(()) }
+        let due = self.events.len() >= CHUNK_BYTES || self.flushed.elapsed() >= AT_LEAST_EVERY;
+        if due { self.flush() } else { Ok(()) }
     }
 
     /// Writes what has not been written yet, as a chunk.
@@ -71,6 +77,7 @@ impl Writer {
         self.bytes_written += chunk.len() as u64;
         self.chunks += 1;
         self.events.clear();
+        self.flushed = Instant::now();
         Ok(())
     }
 }
@@ -166,4 +173,75 @@ fn decompress(compressed: &[u8]) -> Option<Vec<u8>> {
     let decoder = zstd::stream::read::Decoder::new(compressed).ok()?;
     decoder.take(MOST_BYTES as u64 + 1).read_to_end(&mut events).ok()?;
     (events.len() <= MOST_BYTES).then_some(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    fn stream(events: u64) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("1.1");
+        let mut writer = Writer::create(&path).unwrap();
+        for at in 0..events {
+            writer.add(&Event::Wrote { at, bytes: vec![at as u8; 100] }).unwrap();
+            if at % 10 == 9 {
+                writer.flush().unwrap();
+            }
+        }
+        writer.flush().unwrap();
+        (directory, path)
+    }
+
+    /// How many events can be read, and how it ends.
+    fn read(path: &Path) -> (u64, Result<bool>) {
+        let mut reader = Reader::open(path).unwrap();
+        let mut read = 0;
+        loop {
+            match reader.next() {
+                Ok(Some(Event::Wrote { at, bytes })) => {
+                    assert_eq!((at, bytes), (read, vec![read as u8; 100]));
+                    read += 1;
+                }
+                Ok(Some(other)) => panic!("{other:?}"),
+                Ok(None) => return (read, Ok(reader.cut_off)),
+                Err(error) => return (read, Err(error)),
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let (_directory, path) = stream(95);
+        let (events, end) = read(&path);
+        assert_eq!((events, end.unwrap()), (95, false));
+    }
+
+    #[test]
+    fn a_stream_that_is_cut_off_ends_with_its_last_whole_chunk() {
+        let (_directory, path) = stream(95);
+        let length = path.metadata().unwrap().len();
+        for cut in 1..length {
+            File::options().write(true).open(&path).unwrap().set_len(length - cut).unwrap();
+            let (events, end) = read(&path);
+            assert!(end.is_ok() && events < 95 && events % 10 == 0, "{cut} bytes less");
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_noticed() {
+        let (_directory, path) = stream(30);
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        for at in 0..file.metadata().unwrap().len() {
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, at).unwrap();
+            file.write_all_at(&[byte[0] ^ 4], at).unwrap();
+            let (events, end) = read(&path);
+            // A length that has grown looks like the end.
+            assert!(events < 30 && (end.is_err() || end.unwrap()), "byte {at}");
+            file.write_all_at(&byte, at).unwrap();
+        }
+        assert_eq!(read(&path).0, 30);
+    }
 }

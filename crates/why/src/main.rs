@@ -3,6 +3,7 @@
 
 mod doctor;
 mod record;
+mod recordings;
 mod replay;
 mod run;
 
@@ -28,6 +29,9 @@ enum Command {
     Run(run::Args),
     Record(record::Args),
     Replay(replay::Args),
+    Ls(recordings::ListArgs),
+    Info(recordings::InfoArgs),
+    Rm(recordings::RemoveArgs),
     Doctor(doctor::Args),
 }
 
@@ -36,6 +40,9 @@ fn main() -> ExitCode {
         Ok(Cli { command: Command::Run(args) }) => run::main(args),
         Ok(Cli { command: Command::Record(args) }) => record::main(args),
         Ok(Cli { command: Command::Replay(args) }) => replay::main(args),
+        Ok(Cli { command: Command::Ls(args) }) => recordings::list(&args),
+        Ok(Cli { command: Command::Info(args) }) => recordings::info(&args),
+        Ok(Cli { command: Command::Rm(args) }) => recordings::remove(&args),
         Ok(Cli { command: Command::Doctor(args) }) => doctor::main(args),
         Err(error) => misused(&error),
     }

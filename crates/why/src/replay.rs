@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use why_engine::launch::{self, Command, Course};
 use why_engine::{Ended, EngineError, Report};
-use why_record::store;
+use why_record::store::{self, Recording};
+use why_record::summary;
 
 /// Run a recording again, exactly as it was
 #[derive(clap::Args)]
@@ -31,10 +32,23 @@ pub fn main(args: Args) -> ExitCode {
     }
 }
 
+/// The process that was started, of a recording that was cut short.
+fn first_process(recording: &Recording) -> Result<i32, EngineError> {
+    let processes = summary::processes(recording)?;
+    let first = processes.iter().find(|process| process.parent.is_none());
+    first.map(|process| process.pid).ok_or_else(|| EngineError::CannotStart {
+        status: crate::FAILED,
+        message: format!("{} holds no event: it was cut short at once", recording.path.display()),
+    })
+}
+
 fn replay(args: &Args) -> Result<Report, EngineError> {
     let recording = store::find(args.recording.as_deref())?;
     let manifest = recording.manifest()?;
-    let process = manifest.finished.as_ref().map_or(0, |finished| finished.process);
+    let process = match &manifest.finished {
+        Some(finished) => finished.process,
+        None => first_process(&recording)?,
+    };
     let command = Command {
         words: manifest.command.iter().map(Into::into).collect(),
         tool: why_engine::Tool::Exact,

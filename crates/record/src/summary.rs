@@ -1,0 +1,68 @@
+//! What a recording holds, process by process.
+
+use crate::event::{Ended, Event, Thread};
+use crate::store::Recording;
+use crate::stream::Reader;
+use crate::{RecordError, Result};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    pub pid: Thread,
+    pub parent: Option<Thread>,
+    /// What it executed, one after the other; none if it was only forked.
+    pub commands: Vec<Vec<String>>,
+    pub threads: usize,
+    pub instructions: u64,
+    pub events: u64,
+    pub bytes: u64,
+    /// None if the recording was cut short.
+    pub ended: Option<Ended>,
+}
+
+/// All processes, in the order of their numbers.
+pub fn processes(recording: &Recording) -> Result<Vec<Process>> {
+    let mut found: BTreeMap<Thread, Process> = BTreeMap::new();
+    for (pid, program) in streams(recording)? {
+        let path = recording.stream(pid, program);
+        let process = found.entry(pid).or_insert_with(|| Process { pid, ..Process::default() });
+        process.bytes += path.metadata().map_or(0, |metadata| metadata.len());
+        let mut stream = Reader::open(&path)?;
+        let mut threads = BTreeSet::new();
+        let mut children = Vec::new();
+        while let Some(event) = stream.next()? {
+            process.events += 1;
+            match event {
+                Event::Executed { arguments, .. } => process.commands.push(arguments),
+                Event::Stopped { instructions, .. } => process.instructions += instructions,
+                Event::Resumed { thread, .. } => drop(threads.insert(thread)),
+                Event::Forked { child } => children.push(child),
+                Event::Ended(ended) => process.ended = Some(ended),
+                _ => {}
+            }
+        }
+        process.threads = process.threads.max(threads.len());
+        for child in children {
+            let child = found.entry(child).or_insert_with(|| Process { pid: child, ..Process::default() });
+            child.parent = Some(pid);
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The streams that there are: process and number of its program.
+fn streams(recording: &Recording) -> Result<Vec<(Thread, u32)>> {
+    let directory = recording.path.join("events");
+    let what = format!("cannot read {}", directory.display());
+    let entries = std::fs::read_dir(&directory).map_err(RecordError::system(what))?;
+    let mut streams: Vec<(Thread, u32)> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let (pid, program) = name.to_str()?.split_once('.')?;
+            Some((pid.parse().ok()?, program.parse().ok()?))
+        })
+        .collect();
+    streams.sort_unstable();
+    Ok(streams)
+}

@@ -1,0 +1,155 @@
+//! `why ls`, `why info` and `why rm`: what recordings there are.
+
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use why_record::event::Ended;
+use why_record::manifest::Manifest;
+use why_record::store::{self, Recording};
+use why_record::summary::{self, Process};
+use why_record::{RecordError, Result};
+
+/// List your recordings, the newest last
+#[derive(clap::Args)]
+pub struct ListArgs {
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Say what a recording holds
+#[derive(clap::Args)]
+pub struct InfoArgs {
+    /// The recording [default: the newest finished one]
+    #[arg(value_name = "REC")]
+    recording: Option<PathBuf>,
+
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Delete recordings
+#[derive(clap::Args)]
+pub struct RemoveArgs {
+    #[arg(value_name = "REC", required = true)]
+    recordings: Vec<PathBuf>,
+}
+
+pub fn list(args: &ListArgs) -> ExitCode {
+    end(print_list(args))
+}
+
+pub fn info(args: &InfoArgs) -> ExitCode {
+    end(print_info(args))
+}
+
+pub fn remove(args: &RemoveArgs) -> ExitCode {
+    end(args.recordings.iter().try_for_each(|name| {
+        let recording = store::find(Some(name))?;
+        let what = format!("cannot delete {}", recording.path.display());
+        std::fs::remove_dir_all(&recording.path).map_err(RecordError::system(what))
+    }))
+}
+
+/// 0 answered, 1 no answer.
+fn end(result: Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("why: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print_list(args: &ListArgs) -> Result<()> {
+    let recordings = store::list()?;
+    if args.json {
+        let answer: Vec<_> = recordings
+            .iter()
+            .map(|(recording, manifest)| json!({"path": recording.path, "manifest": manifest}))
+            .collect();
+        println!("{}", json!({"schema": "why.ls/1", "answer": answer}));
+        return Ok(());
+    }
+    for (recording, manifest) in recordings {
+        let name = recording.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        println!("{name:<20} {:<14} {}", how(&manifest), manifest.command.join(" "));
+    }
+    Ok(())
+}
+
+fn how(manifest: &Manifest) -> String {
+    match &manifest.finished {
+        Some(finished) => ended(finished.ended),
+        None => "cut short".to_owned(),
+    }
+}
+
+fn ended(ended: Ended) -> String {
+    match ended {
+        Ended::Status(status) => format!("status {status}"),
+        Ended::Signal(signal) => why_engine::signal_name(signal),
+    }
+}
+
+fn print_info(args: &InfoArgs) -> Result<()> {
+    let recording = store::find(args.recording.as_deref())?;
+    let manifest = recording.manifest()?;
+    let processes = summary::processes(&recording)?;
+    if args.json {
+        println!("{}", as_json(&recording, &manifest, &processes));
+        return Ok(());
+    }
+    println!("recording  {}", recording.path.display());
+    println!("command    {}", manifest.command.join(" "));
+    println!("directory  {}", manifest.directory);
+    println!("ended      {}", how(&manifest));
+    let total = |number: fn(&Process) -> u64| processes.iter().map(number).sum::<u64>();
+    println!("executed   {} instructions", total(|p| p.instructions));
+    println!("log        {} events, {} bytes", total(|p| p.events), total(|p| p.bytes));
+    println!();
+    let known = |pid: i32| processes.iter().any(|process| process.pid == pid);
+    for root in processes.iter().filter(|p| p.parent.is_none_or(|parent| !known(parent))) {
+        print_tree(root, &processes, 0);
+    }
+    Ok(())
+}
+
+fn print_tree(process: &Process, all: &[Process], depth: usize) {
+    let ended = process.ended.map_or("cut short".to_owned(), ended);
+    let commands: Vec<String> = process.commands.iter().map(|words| words.join(" ")).collect();
+    let commands = if commands.is_empty() { "(forked)".to_owned() } else { commands.join(" => ") };
+    let threads = match process.threads {
+        0 | 1 => String::new(),
+        n => format!(", {n} threads"),
+    };
+    println!("{:indent$}{}  {commands}  [{ended}{threads}]", "", process.pid, indent = 2 * depth);
+    for child in all.iter().filter(|child| child.parent == Some(process.pid)) {
+        print_tree(child, all, depth + 1);
+    }
+}
+
+fn as_json(recording: &Recording, manifest: &Manifest, processes: &[Process]) -> serde_json::Value {
+    let processes: Vec<_> = processes
+        .iter()
+        .map(|process| {
+            json!({
+                "pid": process.pid,
+                "parent": process.parent,
+                "commands": process.commands,
+                "threads": process.threads,
+                "instructions": process.instructions,
+                "events": process.events,
+                "log_bytes": process.bytes,
+                "ended": process.ended.map(ended),
+            })
+        })
+        .collect();
+    json!({
+        "schema": "why.info/1",
+        "recording": recording.path,
+        "answer": {"manifest": manifest, "processes": processes},
+    })
+}

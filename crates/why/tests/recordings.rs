@@ -1,0 +1,187 @@
+//! Recordings as files: moved, cut short, damaged, listed and deleted.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+const WHY: &str = env!("CARGO_BIN_EXE_why");
+
+struct Setting {
+    directory: TempDir,
+}
+
+impl Setting {
+    fn new() -> Setting {
+        Setting { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn why(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(WHY);
+        command.args(arguments).env("WHY_DIR", self.path("recordings"));
+        command.current_dir(self.directory.path());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.why(arguments).output().unwrap()
+    }
+
+    /// A C program.
+    fn compile(&self, name: &str, source: &str) -> PathBuf {
+        let (source_file, program) = (self.path("source.c"), self.path(name));
+        fs::write(&source_file, source).unwrap();
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O1", "-pthread", "-o"]).args([&program, &source_file]);
+        assert!(compiler.status().unwrap().success());
+        program
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Four threads that lose each other's updates.
+const RACY: &str = "
+    #include <pthread.h>
+    #include <stdio.h>
+    #include <time.h>
+    static volatile long shared;
+    static void *add(void *unused) {
+        for (long i = 0; i < 3000000; i++) shared++;
+        return unused;
+    }
+    int main(void) {
+        pthread_t threads[4];
+        for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, add, 0);
+        for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+        printf(\"%ld at %ld\\n\", shared, (long)time(0));
+        return 7;
+    }";
+
+#[test]
+fn a_race_is_replayed_the_same_each_time_wherever_it_is() {
+    let setting = Setting::new();
+    let program = setting.compile("racy", RACY);
+    let recorded = setting.run(&["record", "-o", "one", "--", "./racy"]);
+    assert_eq!(recorded.status.code(), Some(7), "{}", text(&recorded.stderr));
+    fs::remove_file(program).unwrap();
+    fs::rename(setting.path("one"), setting.path("elsewhere")).unwrap();
+    for _ in 0..5 {
+        let replayed = setting.why(&["replay", "elsewhere"]).env_clear().output().unwrap();
+        assert_eq!(text(&replayed.stdout), text(&recorded.stdout), "{}", text(&replayed.stderr));
+        assert_eq!(replayed.status.code(), Some(7));
+    }
+}
+
+#[test]
+fn the_newest_is_the_default_and_all_are_listed() {
+    let setting = Setting::new();
+    assert_eq!(setting.run(&["replay"]).status.code(), Some(125));
+    for words in [["echo", "first"], ["printf", "second"]] {
+        assert!(setting.run(&["record", "--", words[0], words[1]]).status.success());
+    }
+    assert_eq!(text(&setting.run(&["replay"]).stdout), "second");
+    assert_eq!(text(&setting.run(&["replay", "echo-1"]).stdout), "first\n");
+    let listed = text(&setting.run(&["ls"]).stdout);
+    let names: Vec<&str> = listed.lines().filter_map(|l| l.split_whitespace().next()).collect();
+    assert_eq!(names, ["echo-1", "printf-1"]);
+    assert!(setting.run(&["rm", "printf-1"]).status.success());
+    assert_eq!(text(&setting.run(&["replay"]).stdout), "first\n");
+    assert_eq!(setting.run(&["rm", "printf-1"]).status.code(), Some(1));
+}
+
+#[test]
+fn the_tree_of_processes_is_told() {
+    let setting = Setting::new();
+    let script = "true | cat; (exit 3); exec sh -c 'kill -TERM $$'";
+    setting.run(&["record", "-o", "tree", "--", "bash", "-c", script]);
+    let told = setting.run(&["info", "tree", "--json"]);
+    let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+    let processes = told["answer"]["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), 4, "{told}");
+    let (root, children) = processes.split_first().unwrap();
+    assert_eq!(root["ended"], "SIGTERM");
+    assert_eq!(root["commands"].as_array().unwrap().len(), 2);
+    assert!(children.iter().all(|child| child["parent"] == root["pid"]));
+    assert!(children.iter().any(|child| child["ended"] == "status 3"));
+    assert_eq!(setting.run(&["replay", "tree"]).status.code(), Some(128 + 15));
+}
+
+#[test]
+fn a_recorder_that_was_killed_leaves_what_it_had_written() {
+    let setting = Setting::new();
+    let script = "i=0; while :; do echo $i; i=$((i + 1)); sleep 0.01; done";
+    let mut recorder = setting
+        .why(&["record", "-o", "cut", "--", "bash", "-c", script])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    let replayed = setting.run(&["replay", "cut"]);
+    assert!(text(&replayed.stderr).contains("cut short"), "{}", text(&replayed.stderr));
+    assert_eq!(replayed.status.code(), Some(125));
+    assert!(text(&replayed.stdout).starts_with("0\n1\n2\n3\n"), "{}", text(&replayed.stdout));
+    assert!(text(&setting.run(&["info", "cut"]).stdout).contains("cut short"));
+}
+
+/// The first stream of a recording.
+fn stream(recording: &Path) -> PathBuf {
+    fs::read_dir(recording.join("events")).unwrap().next().unwrap().unwrap().path()
+}
+
+#[test]
+fn what_is_damaged_is_named() {
+    let setting = Setting::new();
+    assert!(setting.run(&["record", "-o", "good", "--", "echo", "hello"]).status.success());
+    let refused = |what: &str| {
+        let replayed = setting.run(&["replay", "bad"]);
+        assert_eq!(replayed.status.code(), Some(125), "{what}");
+        let said = text(&replayed.stderr);
+        assert_eq!(said.lines().count(), 1, "{what}: {said}");
+        assert!(said.starts_with("why: ") && !said.contains("defect"), "{what}: {said}");
+        said
+    };
+    let copy = || {
+        let _ = fs::remove_dir_all(setting.path("bad"));
+        let mut copier = Command::new("cp");
+        copier.args(["-r", "good", "bad"]).current_dir(setting.directory.path());
+        assert!(copier.status().unwrap().success());
+    };
+    let flip = |path: &Path, at: u64| {
+        let file = fs::File::options().read(true).write(true).open(path).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+    };
+    copy();
+    flip(&stream(&setting.path("bad")), 100);
+    assert!(refused("a bit of the log").contains("checksum"));
+    copy();
+    flip(&stream(&setting.path("bad")), 8);
+    assert!(refused("another version").contains("version"));
+    copy();
+    let kept = fs::read_dir(setting.path("bad/files")).unwrap().next().unwrap().unwrap().path();
+    flip(&kept, kept.metadata().unwrap().len() / 2);
+    refused("a bit of a file");
+    fs::remove_file(kept).unwrap();
+    refused("a file is gone");
+    copy();
+    fs::File::options().write(true).open(stream(&setting.path("bad"))).unwrap().set_len(50).unwrap();
+    assert!(refused("cut off").contains("cut short"));
+    copy();
+    fs::write(setting.path("bad/manifest.json"), "{}").unwrap();
+    refused("an empty manifest");
+    fs::write(setting.path("bad/manifest.json"), "{\"version\": 99}").unwrap();
+    assert!(refused("a manifest of the future").contains("version 99"));
+}
