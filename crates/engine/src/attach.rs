@@ -79,8 +79,7 @@ impl Supervisor {
             _ => calls::class_table(),
         };
         let space = self.space_of(tid);
-        let classes =
-            [(CALL_CLASSES, class_table), (MAP_PROTECTIONS, calls::map_tables())];
+        let classes = [(CALL_CLASSES, class_table), (MAP_PROTECTIONS, calls::map_tables())];
         for (at, table) in classes {
             space.memory.write(context + at as u64, &table).map_err(|_| Halt::Gone)?;
         }

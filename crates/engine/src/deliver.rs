@@ -391,6 +391,13 @@ impl Supervisor {
             return Ok(ptrace::resume(tid, 0)?);
         }
         match self.disposition(tid, signal) {
+            // Natively it would not even have been noticed.
+            Disposition::Ignore if u64::from(call.number) != SYS_CLOSE => {
+                if self.expects_handler(tid)? {
+                    return Ok(ptrace::resume(tid, 0)?);
+                }
+                self.disturbed_in_call(tid)
+            }
             Disposition::Ignore => Ok(ptrace::resume(tid, 0)?),
             Disposition::Stop => Ok(ptrace::resume(tid, signal)?),
             Disposition::Terminate => {

@@ -64,6 +64,8 @@ fn of(name: &str) -> Option<&'static [Output]> {
         }
         "readlinkat" => const { &[sized(2, Size::Result)] },
         "readv" | "preadv" | "preadv2" => const { &[sized(1, Size::Vectors(2))] },
+        // Another process's memory is not this one's; its own may be.
+        "process_vm_writev" => const { &[sized(3, Size::Vectors(4))] },
         "process_vm_readv" => const { &[sized(1, Size::Vectors(2))] },
         "getcwd" | "getrandom" | "mq_timedreceive" => match name {
             "mq_timedreceive" => const { &[sized(1, Size::Result), to(3, 4)] },
@@ -76,14 +78,16 @@ fn of(name: &str) -> Option<&'static [Output]> {
         "ustat" => const { &[to(1, 32)] },
         "poll" => const { &[sized(0, Size::PerArgument(1, 8))] },
         "ppoll" => const { &[sized(0, Size::PerArgument(1, 8)), to(2, TIMESPEC)] },
-        "select" | "pselect6" => const {
-            &[
-                sized(1, Size::Bits(0)),
-                sized(2, Size::Bits(0)),
-                sized(3, Size::Bits(0)),
-                to(4, TIMESPEC),
-            ]
-        },
+        "select" | "pselect6" => {
+            const {
+                &[
+                    sized(1, Size::Bits(0)),
+                    sized(2, Size::Bits(0)),
+                    sized(3, Size::Bits(0)),
+                    to(4, TIMESPEC),
+                ]
+            }
+        }
         "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => const { &[sized(1, Size::PerResult(12))] },
         "ioctl" => const { &[sized(2, Size::DeviceControl)] },
         "pipe" | "pipe2" => const { &[to(0, 8)] },
@@ -183,7 +187,7 @@ const WRITES_NOTHING: &[&str] = &[
     "set_robust_list", "tee", "sync_file_range", "vmsplice", "utimensat", "signalfd",
     "timerfd_create", "eventfd", "fallocate", "signalfd4", "eventfd2", "epoll_create1", "dup3",
     "pwritev", "rt_tgsigqueueinfo", "perf_event_open", "open_by_handle_at", "syncfs", "setns",
-    "process_vm_writev", "kcmp", "sched_setattr", "renameat2", "seccomp", "memfd_create",
+    "kcmp", "sched_setattr", "renameat2", "seccomp", "memfd_create",
     "execveat", "membarrier", "mlock2", "pwritev2", "pkey_mprotect", "pkey_alloc", "pkey_free",
     "rseq", "pidfd_send_signal", "io_uring_setup", "io_uring_enter", "io_uring_register",
     "pidfd_open", "clone3", "close_range", "openat2", "pidfd_getfd", "faccessat2",

@@ -10,6 +10,7 @@ use crate::memory::{Address, Memory, PAGE};
 use crate::memory_calls::DISCARDS;
 use crate::outputs::Returned;
 use crate::ptrace::{self, Registers};
+use crate::report::Ended;
 use crate::space::SpaceId;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{Task, Tid};
@@ -19,13 +20,12 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use crate::report::Ended;
+use why_record::RecordError;
 use why_record::event::{self, Access, Cause, Event, Source, Stream};
 use why_record::files::{Files, Hash};
 use why_record::registers::Registers as Recorded;
 use why_record::store::Recording;
 use why_record::stream::Writer;
-use why_record::RecordError;
 use why_translate::context::APP_GS;
 
 pub struct Recorder {
@@ -212,11 +212,8 @@ impl Supervisor {
             })?;
             Source::File { hash, offset: mapping.offset }
         };
-        let access = Access {
-            read: mapping.readable,
-            write: mapping.writable,
-            execute: mapping.executable,
-        };
+        let access =
+            Access { read: mapping.readable, write: mapping.writable, execute: mapping.executable };
         let size = range.end - range.start;
         self.record(tid, &Event::Mapped { at: range.start, size, access, source: source.clone() })?;
         Ok(source)
@@ -349,8 +346,8 @@ impl Supervisor {
     fn record_written_file(&mut self, tid: Tid, name: &str, r: &Registers) -> Outcome<()> {
         let recorder = self.recorder.as_ref().expect("recording");
         let descriptor = match name {
-            "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "ftruncate" | "fallocate"
-            | "sendfile" => r.rdi,
+            "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "ftruncate"
+            | "fallocate" | "sendfile" => r.rdi,
             "copy_file_range" | "splice" => r.rdx,
             _ => return Ok(()),
         };
@@ -407,6 +404,29 @@ impl Supervisor {
         Ok(())
     }
 
+    /// The program has written to its own memory as to a file.
+    pub(crate) fn record_write_to_memory(
+        &mut self,
+        tid: Tid,
+        r: &Registers,
+        result: u64,
+    ) -> Outcome<()> {
+        if self.recorder.is_none() || (result as i64) <= 0 {
+            return Ok(());
+        }
+        let at = match r.rax as i64 {
+            libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2 => r.r10,
+            _ => {
+                let info = std::fs::read_to_string(format!("/proc/{tid}/fdinfo/{}", r.rdi as i32));
+                let info = info.unwrap_or_default();
+                let place = info.strip_prefix("pos:").and_then(|rest| rest.lines().next());
+                let end: u64 = place.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+                end.saturating_sub(result)
+            }
+        };
+        self.record_memory(tid, at..at.saturating_add(result))
+    }
+
     /// What is in this memory now, as far as it can be read.
     fn record_memory(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
         // What is not there cannot have been written to, whatever the arguments said.
@@ -421,7 +441,12 @@ impl Supervisor {
     }
 
     /// A call has changed the map of memory.
-    pub(crate) fn record_memory_call(&mut self, tid: Tid, r: &Registers, result: u64) -> Outcome<()> {
+    pub(crate) fn record_memory_call(
+        &mut self,
+        tid: Tid,
+        r: &Registers,
+        result: u64,
+    ) -> Outcome<()> {
         if self.recorder.is_none() || (-4095..0).contains(&(result as i64)) {
             return Ok(());
         }
@@ -496,7 +521,9 @@ impl Supervisor {
     /// What was in this memory is gone: it is as it was mapped.
     fn record_discard(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
         let maps = maps::read(tid)?;
-        for mapping in maps.iter().filter(|m| m.range.start < range.end && m.range.end > range.start) {
+        for mapping in
+            maps.iter().filter(|m| m.range.start < range.end && m.range.end > range.start)
+        {
             let start = mapping.range.start.max(range.start);
             let end = mapping.range.end.min(range.end);
             let part = Mapping {
@@ -548,7 +575,8 @@ impl Supervisor {
         }
         let began = Instant::now();
         let cleared = self.tasks[&tid].cleared_at_end;
-        let is_cleared = |memory: &Memory| memory.read_u64(cleared).is_ok_and(|word| word as u32 == 0);
+        let is_cleared =
+            |memory: &Memory| memory.read_u64(cleared).is_ok_and(|word| word as u32 == 0);
         while !is_cleared(&self.spaces[&space].memory) && began.elapsed() < PATIENCE {
             std::thread::yield_now();
         }
@@ -605,7 +633,12 @@ impl Supervisor {
     }
 
     /// A process has been created with a copy of another's memory.
-    pub(crate) fn record_fork(&mut self, parent: SpaceId, child: Tid, space: SpaceId) -> Outcome<()> {
+    pub(crate) fn record_fork(
+        &mut self,
+        parent: SpaceId,
+        child: Tid,
+        space: SpaceId,
+    ) -> Outcome<()> {
         let Some(recorder) = &mut self.recorder else {
             return Ok(());
         };
@@ -688,7 +721,11 @@ const KERNELS: [&str; 5] = ["[vvar]", "[vvar_vclock]", "[vdso]", "[vsyscall]", "
 
 fn access(protection: u64) -> Access {
     let has = |bit: i32| protection & bit as u64 != 0;
-    Access { read: has(libc::PROT_READ), write: has(libc::PROT_WRITE), execute: has(libc::PROT_EXEC) }
+    Access {
+        read: has(libc::PROT_READ),
+        write: has(libc::PROT_WRITE),
+        execute: has(libc::PROT_EXEC),
+    }
 }
 
 /// Set by the kernel for its own purposes.
@@ -697,7 +734,25 @@ const RESUME_FLAG: u64 = 1 << 16;
 /// The registers as they are recorded, with the GS base that the program believes it has.
 pub fn recorded(r: &Registers, gs_base: u64) -> Recorded {
     Recorded([
-        r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12,
-        r.r13, r.r14, r.r15, r.rip, r.eflags & !RESUME_FLAG, r.fs_base, gs_base,
+        r.rax,
+        r.rcx,
+        r.rdx,
+        r.rbx,
+        r.rsp,
+        r.rbp,
+        r.rsi,
+        r.rdi,
+        r.r8,
+        r.r9,
+        r.r10,
+        r.r11,
+        r.r12,
+        r.r13,
+        r.r14,
+        r.r15,
+        r.rip,
+        r.eflags & !RESUME_FLAG,
+        r.fs_base,
+        gs_base,
     ])
 }

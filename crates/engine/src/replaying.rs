@@ -113,7 +113,11 @@ struct Stop {
 const ARITHMETIC_FLAGS: u64 = 0x8d5;
 
 impl Replayer {
-    pub fn new(recording: &Recording, process: Thread, outputs: Rc<RefCell<Outputs>>) -> Result<Replayer, EngineError> {
+    pub fn new(
+        recording: &Recording,
+        process: Thread,
+        outputs: Rc<RefCell<Outputs>>,
+    ) -> Result<Replayer, EngineError> {
         let path = recording.stream(process, 1);
         let stream = Reader::open(&path).map_err(EngineError::Recording)?;
         Ok(Replayer {
@@ -168,7 +172,7 @@ impl Replayer {
 
     fn next_event(&mut self) -> Outcome<Option<Event>> {
         self.events += 1;
-        Ok(self.stream.next().map_err(EngineError::Recording)?)
+        Ok(self.stream.next_event().map_err(EngineError::Recording)?)
     }
 }
 
@@ -269,7 +273,10 @@ impl Supervisor {
         let stop = match replayer.next_event()? {
             Some(Event::Stopped { instructions, cause, registers }) => {
                 let Some(registers) = start.apply(&registers) else {
-                    return Err(diverged(event, "registers are told that there are not".to_owned()));
+                    return Err(diverged(
+                        event,
+                        "registers are told that there are not".to_owned(),
+                    ));
                 };
                 (instructions, cause, registers)
             }
@@ -488,7 +495,8 @@ impl Supervisor {
             self.protect(tid, part.start, part.end - part.start, protection(access))?;
         }
         if access.execute {
-            let shared = self.replayer(tid).views.iter().any(|(view, ..)| view.contains(&range.start));
+            let shared =
+                self.replayer(tid).views.iter().any(|(view, ..)| view.contains(&range.start));
             self.allow_code(tid, range, access.write, shared)?;
         }
         Ok(())
@@ -631,4 +639,3 @@ fn diverged(event: u64, how: String) -> Halt {
 fn cut_short(event: u64) -> Halt {
     Halt::Engine(EngineError::CutShort { event })
 }
-

@@ -188,7 +188,9 @@ impl Supervisor {
         let placed = code.placed(id);
         match code.tool() {
             Tool::None => {}
-            Tool::Count | Tool::Exact => self.adjust_count(tid, placed.unit.uncounted(offset, executed)),
+            Tool::Count | Tool::Exact => {
+                self.adjust_count(tid, placed.unit.uncounted(offset, executed))
+            }
             Tool::Trace => self.trace_partial(tid, placed, offset, executed, registers),
         }
     }

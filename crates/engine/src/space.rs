@@ -6,6 +6,7 @@ use crate::glue::Glue;
 use crate::maps::Mapping;
 use crate::memory::{Address, Memory};
 use crate::regions::Regions;
+use crate::stopping::FAR;
 use crate::task::Tid;
 use crate::tracing::SPAN;
 use std::cell::RefCell;
@@ -13,7 +14,6 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Instant;
-use crate::stopping::FAR;
 use why_translate::context::{COUNT_SLOTS, Slot, TOTAL_BYTES};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -20,7 +20,8 @@ pub struct Stub {
 
 impl Stub {
     pub fn new() -> Result<Stub> {
-        let making = |error: std::io::Error| EngineError::system("making the replay's program")(error);
+        let making =
+            |error: std::io::Error| EngineError::system("making the replay's program")(error);
         let file = memfd_create(c"replay", MFdFlags::MFD_CLOEXEC).map_err(|e| making(e.into()))?;
         let mut file = File::from(file);
         file.write_all(&elf()).map_err(making)?;

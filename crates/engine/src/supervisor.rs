@@ -97,7 +97,6 @@ impl Supervisor {
                 Ok(()) | Err(Halt::Gone) => {}
                 Err(Halt::Engine(error)) => return Err(error),
             }
-
         }
         Ok(())
     }

@@ -5,8 +5,8 @@ use crate::ptrace::{self, Registers, Stop};
 use crate::signals::{Action, NEVER_BLOCKED, bit};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{Call, State, Tid, returned};
-use why_record::event::Cause;
 use std::rc::Rc;
+use why_record::event::Cause;
 use why_translate::context::{APP_GS, CALLS_IN_PROCESS, LAST_CALL};
 
 const ENOSYS: u64 = -(libc::ENOSYS as i64) as u64;
@@ -53,6 +53,7 @@ impl Supervisor {
             _ if self.writes_memory(tid, &registers) => {
                 let result = self.make(tid, &registers)?;
                 self.code_replaced(tid, 0..u64::MAX)?;
+                self.record_write_to_memory(tid, &registers, result)?;
                 self.answer(tid, &registers, result)
             }
             libc::SYS_rt_sigprocmask => self.change_mask(tid, registers),

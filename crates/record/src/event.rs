@@ -17,10 +17,17 @@ pub type Thread = i32;
 pub enum Event {
     /// The thread that was resumed last has stopped after so many instructions, its
     /// registers changed from those it was resumed with.
-    Stopped { instructions: u64, cause: Cause, registers: Changed },
+    Stopped {
+        instructions: u64,
+        cause: Cause,
+        registers: Changed,
+    },
     /// A thread goes on, its registers changed from those it stopped with. A new one
     /// stopped with zeroes.
-    Resumed { thread: Thread, registers: Changed },
+    Resumed {
+        thread: Thread,
+        registers: Changed,
+    },
     /// The vector registers of the thread that is resumed next.
     Vectors(#[serde(with = "bytes")] Vec<u8>),
     /// Memory has changed.
@@ -30,22 +37,52 @@ pub enum Event {
         bytes: Vec<u8>,
     },
     /// Memory is there from now on, instead of whatever was.
-    Mapped { at: u64, size: u64, access: Access, source: Source },
-    Unmapped { at: u64, size: u64 },
-    Protected { at: u64, size: u64, access: Access },
+    Mapped {
+        at: u64,
+        size: u64,
+        access: Access,
+        source: Source,
+    },
+    Unmapped {
+        at: u64,
+        size: u64,
+    },
+    Protected {
+        at: u64,
+        size: u64,
+        access: Access,
+    },
     /// Memory has moved, with what is in it; where it has grown it is as if mapped. If it
     /// stays, it stays without what was in it.
-    Moved { from: u64, size: u64, to: u64, new_size: u64, stays: bool },
+    Moved {
+        from: u64,
+        size: u64,
+        to: u64,
+        new_size: u64,
+        stays: bool,
+    },
     /// The process goes on as another program, in the next stream.
     Replaced,
     /// A program begins: all memory that there was is gone.
-    Executed { program: String, arguments: Vec<String> },
+    Executed {
+        program: String,
+        arguments: Vec<String>,
+    },
     /// The bytes there were written to a stream, as the so manieth of all processes' writes.
-    Output { stream: Stream, order: u64, at: u64, size: u64 },
+    Output {
+        stream: Stream,
+        order: u64,
+        at: u64,
+        size: u64,
+    },
     /// A process was created, with a copy of this one's memory or a program of its own: its
     /// first stream tells.
-    Forked { child: Thread },
-    ThreadEnded { thread: Thread },
+    Forked {
+        child: Thread,
+    },
+    ThreadEnded {
+        thread: Thread,
+    },
     /// The process is over.
     Ended(Ended),
 }
@@ -89,9 +126,15 @@ pub enum Source {
     /// A stack: it grows downwards.
     Stack,
     /// A file from this offset on; zero behind its end.
-    File { hash: Hash, offset: u64 },
+    File {
+        hash: Hash,
+        offset: u64,
+    },
     /// A part of an object that may be mapped several times. What is in it follows.
-    Shared { object: u32, offset: u64 },
+    Shared {
+        object: u32,
+        offset: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -47,7 +47,8 @@ impl Files {
         let hashed = File::open(&temporary).and_then(|mut copy| hash_of(&mut copy));
         match hashed {
             Ok(hash) if copied => {
-                std::fs::rename(&temporary, self.path(hash)).map_err(RecordError::system(what()))?;
+                std::fs::rename(&temporary, self.path(hash))
+                    .map_err(RecordError::system(what()))?;
                 Ok(hash)
             }
             Ok(_) => Err(RecordError::system(what())(std::io::Error::last_os_error())),

@@ -109,7 +109,7 @@ impl Reader {
     }
 
     /// The next event; none at the end.
-    pub fn next(&mut self) -> Result<Option<Event>> {
+    pub fn next_event(&mut self) -> Result<Option<Event>> {
         if self.at == self.chunk.len() && !self.next_chunk()? {
             return Ok(None);
         }
@@ -199,7 +199,7 @@ mod tests {
         let mut reader = Reader::open(path).unwrap();
         let mut read = 0;
         loop {
-            match reader.next() {
+            match reader.next_event() {
                 Ok(Some(Event::Wrote { at, bytes })) => {
                     assert_eq!((at, bytes), (read, vec![read as u8; 100]));
                     read += 1;

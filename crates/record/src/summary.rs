@@ -30,7 +30,7 @@ pub fn processes(recording: &Recording) -> Result<Vec<Process>> {
         let mut stream = Reader::open(&path)?;
         let mut threads = BTreeSet::new();
         let mut children = Vec::new();
-        while let Some(event) = stream.next()? {
+        while let Some(event) = stream.next_event()? {
             process.events += 1;
             match event {
                 Event::Executed { arguments, .. } => process.commands.push(arguments),
@@ -43,7 +43,8 @@ pub fn processes(recording: &Recording) -> Result<Vec<Process>> {
         }
         process.threads = process.threads.max(threads.len());
         for child in children {
-            let child = found.entry(child).or_insert_with(|| Process { pid: child, ..Process::default() });
+            let child =
+                found.entry(child).or_insert_with(|| Process { pid: child, ..Process::default() });
             child.parent = Some(pid);
         }
     }

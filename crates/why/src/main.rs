@@ -55,7 +55,8 @@ fn misused(error: &clap::Error) -> ExitCode {
     }
     eprintln!("why: {}", one_line(error));
     let first = std::env::args_os().nth(1);
-    let runs = first.is_some_and(|command| ["run", "record", "replay"].iter().any(|c| command == *c));
+    let runs =
+        first.is_some_and(|command| ["run", "record", "replay"].iter().any(|c| command == *c));
     ExitCode::from(if runs { FAILED } else { MISUSED })
 }
 

@@ -72,7 +72,10 @@ fn record(args: &Args) -> Result<Report, EngineError> {
     manifest.write(&recording.path)?;
     if args.stats {
         eprintln!("why: recorded to {}", recording.path.display());
-        eprintln!("why: {} instructions, {} events, {} bytes of log", report.instructions, report.events, report.log_bytes);
+        eprintln!(
+            "why: {} instructions, {} events, {} bytes of log",
+            report.instructions, report.events, report.log_bytes
+        );
     }
     Ok(report)
 }

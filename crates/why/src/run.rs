@@ -40,8 +40,6 @@ enum Tool {
     None,
     /// Counts every instruction
     Count,
-    /// Counts and checks
-    Exact,
     /// Writes down every block and address, and reads them on another core
     Trace,
 }
@@ -51,7 +49,6 @@ impl Tool {
         match self {
             Tool::None => why_engine::Tool::None,
             Tool::Count => why_engine::Tool::Count,
-            Tool::Exact => why_engine::Tool::Exact,
             Tool::Trace => why_engine::Tool::Trace,
         }
     }

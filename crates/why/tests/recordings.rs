@@ -177,7 +177,12 @@ fn what_is_damaged_is_named() {
     fs::remove_file(kept).unwrap();
     refused("a file is gone");
     copy();
-    fs::File::options().write(true).open(stream(&setting.path("bad"))).unwrap().set_len(50).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(stream(&setting.path("bad")))
+        .unwrap()
+        .set_len(50)
+        .unwrap();
     assert!(refused("cut off").contains("cut short"));
     copy();
     fs::write(setting.path("bad/manifest.json"), "{}").unwrap();

@@ -23,7 +23,9 @@ fn main() {
     let mut trials = Vec::new();
     for found in fixture::all() {
         match found {
-            Ok(fixture) => trials.push(Trial::ignorable_test(fixture.title(), move || test(&fixture))),
+            Ok(fixture) => {
+                trials.push(Trial::ignorable_test(fixture.title(), move || test(&fixture)))
+            }
             Err((name, error)) => trials.push(Trial::test(name, || Err(error.into()))),
         }
     }

@@ -2,12 +2,12 @@
 //! targets, or, for a return that belongs to a call in the unit, straight on.
 
 use super::{Pad, PadTo, TranslateError, Translator};
+use crate::Tool;
 use crate::context::{SAVED_RCX, SAVED_RDX, TARGETS, count_slot};
 use crate::count::{Addition, Through};
 use crate::emit::reg;
 use crate::gs;
 use crate::scan::{Flow, Scanned};
-use crate::Tool;
 use crate::unit::{ExitKind, SpanDetail};
 use iced_x86::Register;
 
