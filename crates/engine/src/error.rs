@@ -22,6 +22,8 @@ pub enum EngineError {
     Diverged { event: u64, how: String },
     #[error("the recording was cut short: it ends after event {event}, and so does the replay")]
     CutShort { event: u64 },
+    #[error("the recording has no position {position}: {how}")]
+    NoMoment { position: String, how: String },
     #[error("{what}: {source}; `why doctor` tells what this machine allows")]
     System { what: String, source: std::io::Error },
 }

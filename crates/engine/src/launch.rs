@@ -11,7 +11,7 @@ use crate::processor;
 use crate::ptrace::{self, Stop};
 use crate::recording::Recorder;
 use crate::relay::{Relay, Witness};
-use crate::replaying::{Outputs, Replayer};
+use crate::replaying::{Look, Outputs, Replayer};
 use crate::report::Report;
 use crate::signals::{self, Action, Actions};
 use crate::space::SpaceId;
@@ -52,8 +52,9 @@ pub enum Course {
     Run,
     /// A recording, into this directory.
     Record(PathBuf),
-    /// This process of the recording in this directory runs again.
-    Replay(PathBuf, i32),
+    /// This process of the recording in this directory runs again, perhaps only up to where
+    /// it is to be looked at.
+    Replay(PathBuf, i32, Option<Look>),
 }
 
 /// The supervisor's ways to `why`.
@@ -94,8 +95,10 @@ pub fn run(command: &Command) -> Result<Report> {
         }
         ForkResult::Parent { child } => {
             drop((to_messages, from_relay));
-            // Standard error stays for what `why` itself may have to say.
-            inherited::release_descriptors(libc::STDERR_FILENO);
+            if !matches!(command.course, Course::Replay(..)) {
+                // Standard error stays for what `why` itself may have to say.
+                inherited::release_descriptors(libc::STDERR_FILENO);
+            }
             let relay = Relay::new(relay, child.as_raw())?;
             let result = follow(Messages::new(messages), relay);
             if result.as_ref().is_ok_and(|report| report.descendants_alive == 0) {
@@ -121,7 +124,7 @@ fn follow(mut messages: Messages, mut relay: Relay) -> Result<Report> {
             continue;
         }
         match messages.receive() {
-            Some(Message::Ended(report)) => return Ok(report),
+            Some(Message::Ended(report)) => return Ok(*report),
             Some(Message::Failed { status, message }) => {
                 return Err(EngineError::CannotStart { status, message });
             }
@@ -246,7 +249,7 @@ fn try_supervise(
                 // From now on the supervisor lives for them alone.
                 let _ = nix::sys::prctl::set_pdeathsig(None);
             }
-            send(&ended, &Message::Ended(report.clone()));
+            send(&ended, &Message::Ended(Box::new(report.clone())));
         }),
     };
     let mut supervisor = Supervisor::new(options, tid);
@@ -255,10 +258,16 @@ fn try_supervise(
         Course::Record(path) => {
             supervisor.recorder = Some(Recorder::new(Recording::open(path)));
         }
-        Course::Replay(path, process) => {
-            let outputs = Outputs::new(Box::new(std::io::stdout()), Box::new(std::io::stderr()));
+        Course::Replay(path, process, look) => {
+            let outputs = match look {
+                Some(Look { silent: true, .. }) => {
+                    Outputs::new(Box::new(std::io::sink()), Box::new(std::io::sink()))
+                }
+                _ => Outputs::new(Box::new(std::io::stdout()), Box::new(std::io::stderr())),
+            };
             let outputs = Rc::new(RefCell::new(outputs));
-            let replayer = Replayer::new(&Recording::open(path), *process, outputs)?;
+            let mut replayer = Replayer::new(&Recording::open(path), *process, outputs)?;
+            replayer.look = look.clone();
             // The first space that there will be.
             supervisor.replayers.insert(SpaceId(0), replayer);
         }

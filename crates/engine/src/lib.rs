@@ -8,6 +8,7 @@ mod attach;
 mod cache;
 mod calls;
 mod code;
+mod confine;
 mod deliver;
 mod description;
 mod error;
@@ -52,7 +53,8 @@ mod turns;
 mod unknown;
 
 pub use error::EngineError;
-pub use report::{Ended, Report};
+pub use replaying::Look;
+pub use report::{Ended, Report, Seen};
 pub use why_translate::Tool;
 
 /// The name of a signal, such as `SIGSEGV`.

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Message {
     /// The first process ended; what is known then.
-    Ended(Report),
+    Ended(Box<Report>),
     /// The first process was stopped by this signal, as by Ctrl-Z.
     Stopped(i32),
     /// The engine cannot go on: exit status and message.

@@ -11,7 +11,7 @@ use crate::maps::Mapping;
 use crate::memory::Address;
 use crate::ptrace::{self, Registers};
 use crate::recording::recorded;
-use crate::report::Ended;
+use crate::report::{Ended, Seen};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -27,6 +27,7 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use why_record::event::{self, Access, Cause, Event, Source, Stream, Thread};
 use why_record::files::Files;
+use why_record::position::Moment;
 use why_record::registers::{Changed, FLAGS, RCX, RIP, Registers as Recorded};
 use why_record::store::Recording;
 use why_record::stream::Reader;
@@ -42,6 +43,8 @@ pub struct Replayer {
     /// Each thread while it does not run.
     threads: FxHashMap<Thread, Saved>,
     running: Thread,
+    /// The registers with which a thread stopped last.
+    last: Option<Recorded>,
     /// What the running thread will stop for.
     next: Option<Stop>,
     /// Vector registers for the thread that is resumed next.
@@ -52,8 +55,23 @@ pub struct Replayer {
     /// Application memory that is mapped.
     mapped: Vec<Range<Address>>,
     pub events: u64,
+    /// Go on only up to where this is to be seen.
+    pub look: Option<Look>,
+    /// The event with which the running thread went on, and the process's count then.
+    resumed: (u64, u64),
+    /// The count of instructions at which it is to be looked at.
+    look_at: Option<u64>,
     /// Where the output of all processes goes.
     outputs: Rc<RefCell<Outputs>>,
+}
+
+/// What is to be seen of a replay, and when.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub at: Moment,
+    pub memory: Vec<Range<u64>>,
+    /// Nothing of what the program writes is to be seen.
+    pub silent: bool,
 }
 
 /// What all processes write, in the order in which it was recorded.
@@ -128,12 +146,16 @@ impl Replayer {
             files: recording.files(),
             threads: FxHashMap::default(),
             running: 0,
+            last: None,
             next: None,
             vectors: None,
             objects: FxHashMap::default(),
             views: Vec::new(),
             mapped: Vec::new(),
             events: 0,
+            look: None,
+            resumed: (0, 0),
+            look_at: None,
             outputs,
         })
     }
@@ -170,6 +192,27 @@ impl Replayer {
         })
     }
 
+    /// If it is to be looked at before the next event: after how many instructions.
+    fn ticks_to_look(&self, event: u64, instructions: u64) -> Outcome<Option<u64>> {
+        let Some(look) = &self.look else {
+            return Ok(None);
+        };
+        match look.at {
+            Moment::Start => Ok(Some(0)),
+            Moment::End => Ok(None),
+            Moment::At(position) if event > position.event => {
+                let how = format!("no thread goes on with event {}", position.event);
+                Err(EngineError::NoMoment { position: position.to_string(), how }.into())
+            }
+            Moment::At(position) if event < position.event => Ok(None),
+            Moment::At(position) if position.ticks > instructions => {
+                let how = format!("only {instructions} instructions follow event {event}");
+                Err(EngineError::NoMoment { position: position.to_string(), how }.into())
+            }
+            Moment::At(position) => Ok(Some(position.ticks)),
+        }
+    }
+
     fn next_event(&mut self) -> Outcome<Option<Event>> {
         self.events += 1;
         Ok(self.stream.next_event().map_err(EngineError::Recording)?)
@@ -192,6 +235,7 @@ impl Supervisor {
             let size = mapping.range.end - mapping.range.start;
             self.call(tid, libc::SYS_munmap, [mapping.range.start, size, 0, 0, 0, 0])?;
         }
+        self.confine(tid)?;
         self.space_of(tid).current = Some(tid);
         self.space_of(tid).ran_last = Some(tid);
         self.replay_on(tid)
@@ -210,6 +254,7 @@ impl Supervisor {
         let saved = Saved { registers: recorded(at, gs_base), vectors };
         let replayer = self.replayer(tid);
         let running = replayer.running;
+        replayer.last = Some(saved.registers);
         replayer.threads.insert(running, saved);
         self.replay_on(tid)
     }
@@ -295,8 +340,16 @@ impl Supervisor {
         let count = self.space_of(tid).count();
         let (instructions, cause, registers) = stop;
         let at = count.wrapping_add(instructions);
-        self.replayer(tid).next = Some(Stop { at, cause, registers });
+        let replayer = self.replayer(tid);
+        replayer.next = Some(Stop { at, cause, registers });
+        replayer.resumed = (event, count);
+        let ticks = replayer.ticks_to_look(event, instructions)?;
+        replayer.look_at = ticks.map(|ticks| count + ticks);
+        let look_at = replayer.look_at;
         let application = self.application_registers(tid, &start)?;
+        if let Some(at) = look_at {
+            return self.run_up_to(tid, application, at);
+        }
         if cause.is_own() {
             self.space_of(tid).stop_nowhere();
             return self.enter(tid, application);
@@ -311,6 +364,10 @@ impl Supervisor {
         let count = self.space_of(tid).count();
         let left = at.wrapping_sub(count);
         self.task(tid).stops_at = Some(at);
+        if left == 0 && self.replayer(tid).look_at == Some(at) {
+            let gs_base = self.space_of(tid).read_slot(APP_GS);
+            return self.replay_seen(tid, recorded(&registers, gs_base));
+        }
         if left == 0 {
             let stop = self.replayer(tid).next.clone().expect("a stop was set");
             let repetitions = registers.rcx.wrapping_sub(stop.registers.0[RCX]);
@@ -581,8 +638,52 @@ impl Supervisor {
         self.replay_on(tid)
     }
 
+    /// The moment has come that was asked for.
+    fn replay_seen(&mut self, tid: Tid, registers: Recorded) -> Outcome<()> {
+        let count = self.space_of(tid).count();
+        let replayer = self.replayer(tid);
+        let look = replayer.look.clone().expect("somebody asked");
+        let (event, since) = replayer.resumed;
+        let (process, thread) = (replayer.process, replayer.running);
+        let pc = registers.0[RIP];
+        if let Moment::At(position) = look.at
+            && position.pc.is_some_and(|expected| expected != pc)
+        {
+            let how = format!("the next instruction there is at {pc:#x}");
+            return Err(EngineError::NoMoment { position: position.to_string(), how }.into());
+        }
+        let memory = look.memory.iter().map(|range| {
+            let mut bytes = vec![0; (range.end - range.start) as usize];
+            let got = self.spaces[&self.tasks[&tid].space].memory.read(range.start, &mut bytes);
+            bytes.truncate(got.unwrap_or(0));
+            (range.start, bytes)
+        });
+        let memory = memory.collect();
+        let (ticks, registers) = (count - since, registers.0.to_vec());
+        self.report.seen = Some(Seen { process, thread, event, ticks, registers, memory });
+        for task in self.tasks.values() {
+            // SAFETY: plain system call; these are our own tracees.
+            unsafe { libc::kill(task.pid, libc::SIGKILL) };
+        }
+        Err(Halt::Gone)
+    }
+
     /// The recorded process ended here.
     fn replay_end(&mut self, tid: Tid, ended: event::Ended) -> Outcome<()> {
+        let replayer = self.replayer(tid);
+        let running = replayer.last;
+        match &replayer.look {
+            Some(Look { at: Moment::End, .. }) => {
+                if let Some(registers) = running {
+                    return self.replay_seen(tid, registers);
+                }
+            }
+            Some(Look { at: Moment::At(position), .. }) => {
+                let how = format!("the process ended with event {}", replayer.events);
+                return Err(EngineError::NoMoment { position: position.to_string(), how }.into());
+            }
+            _ => {}
+        }
         self.sample(tid);
         let events = self.replayer(tid).events;
         self.report.events += events;

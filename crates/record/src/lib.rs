@@ -7,6 +7,7 @@
 pub mod event;
 pub mod files;
 pub mod manifest;
+pub mod position;
 pub mod registers;
 pub mod store;
 pub mod stream;

@@ -2,6 +2,7 @@
 //! subcommand. It never touches ptrace itself.
 
 mod doctor;
+mod print;
 mod record;
 mod recordings;
 mod replay;
@@ -29,6 +30,7 @@ enum Command {
     Run(run::Args),
     Record(record::Args),
     Replay(replay::Args),
+    Print(print::Args),
     Ls(recordings::ListArgs),
     Info(recordings::InfoArgs),
     Rm(recordings::RemoveArgs),
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Ok(Cli { command: Command::Run(args) }) => run::main(args),
         Ok(Cli { command: Command::Record(args) }) => record::main(args),
         Ok(Cli { command: Command::Replay(args) }) => replay::main(args),
+        Ok(Cli { command: Command::Print(args) }) => print::main(&args),
         Ok(Cli { command: Command::Ls(args) }) => recordings::list(&args),
         Ok(Cli { command: Command::Info(args) }) => recordings::info(&args),
         Ok(Cli { command: Command::Rm(args) }) => recordings::remove(&args),

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use why_engine::launch::{self, Command, Course};
-use why_engine::{Ended, EngineError, Report};
+use why_engine::{Ended, EngineError, Look, Report};
+use why_record::position::{Moment, NoMoment};
 use why_record::store::{self, Recording};
 use why_record::summary;
 
@@ -14,6 +15,10 @@ pub struct Args {
     #[arg(value_name = "REC")]
     recording: Option<PathBuf>,
 
+    /// Stop at this position: start, end or EVENT.TICKS[.PC]
+    #[arg(long, value_name = "POSITION", value_parser = moment)]
+    to: Option<Moment>,
+
     /// Print statistics at the end, on standard error
     #[arg(long)]
     stats: bool,
@@ -21,15 +26,47 @@ pub struct Args {
 
 pub fn main(args: Args) -> ExitCode {
     match replay(&args) {
-        Ok(report) => match report.ended.expect("the program has ended") {
-            Ended::Status(status) => ExitCode::from(status as u8),
-            Ended::Signal(signal) => ExitCode::from(128 + signal as u8),
-        },
+        Ok(Report { ended: Some(Ended::Status(status)), .. }) => ExitCode::from(status as u8),
+        Ok(Report { ended: Some(Ended::Signal(signal)), .. }) => ExitCode::from(128 + signal as u8),
+        // It was to go no farther.
+        Ok(Report { ended: None, .. }) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("why: {error}");
             ExitCode::from(error.status())
         }
     }
+}
+
+fn replay(args: &Args) -> Result<Report, EngineError> {
+    let recording = store::find(args.recording.as_deref())?;
+    let look = args.to.map(|at| Look { at, memory: Vec::new(), silent: false });
+    let report = run(&recording, None, look)?;
+    if args.stats {
+        eprintln!("why: {} instructions, {} events", report.instructions, report.events);
+    }
+    Ok(report)
+}
+
+/// Replays a process of a recording, the first unless another one is named, to its end or to
+/// where it is to be looked at.
+pub fn run(
+    recording: &Recording,
+    process: Option<i32>,
+    look: Option<Look>,
+) -> Result<Report, EngineError> {
+    let manifest = recording.manifest()?;
+    let process = match (process, &manifest.finished) {
+        (Some(process), _) => process,
+        (None, Some(finished)) => finished.process,
+        (None, None) => first_process(recording)?,
+    };
+    launch::run(&Command {
+        words: manifest.command.iter().map(Into::into).collect(),
+        tool: why_engine::Tool::Exact,
+        inspect: false,
+        accesses: None,
+        course: Course::Replay(recording.path.clone(), process, look),
+    })
 }
 
 /// The process that was started, of a recording that was cut short.
@@ -42,23 +79,9 @@ fn first_process(recording: &Recording) -> Result<i32, EngineError> {
     })
 }
 
-fn replay(args: &Args) -> Result<Report, EngineError> {
-    let recording = store::find(args.recording.as_deref())?;
-    let manifest = recording.manifest()?;
-    let process = match &manifest.finished {
-        Some(finished) => finished.process,
-        None => first_process(&recording)?,
-    };
-    let command = Command {
-        words: manifest.command.iter().map(Into::into).collect(),
-        tool: why_engine::Tool::Exact,
-        inspect: false,
-        accesses: None,
-        course: Course::Replay(recording.path.clone(), process),
-    };
-    let report = launch::run(&command)?;
-    if args.stats {
-        eprintln!("why: {} instructions, {} events", report.instructions, report.events);
-    }
-    Ok(report)
+/// For clap.
+pub fn moment(text: &str) -> Result<Moment, String> {
+    text.parse().map_err(|NoMoment(text)| {
+        format!("{text} is no position: give start, end or EVENT.TICKS, as `why print` tells them")
+    })
 }

@@ -36,10 +36,14 @@ impl Setting {
 
     /// A C program.
     fn compile(&self, name: &str, source: &str) -> PathBuf {
+        self.compile_with(name, source, &["-O1", "-pthread"])
+    }
+
+    fn compile_with(&self, name: &str, source: &str, options: &[&str]) -> PathBuf {
         let (source_file, program) = (self.path("source.c"), self.path(name));
         fs::write(&source_file, source).unwrap();
         let mut compiler = Command::new("cc");
-        compiler.args(["-O1", "-pthread", "-o"]).args([&program, &source_file]);
+        compiler.args(options).arg("-o").args([&program, &source_file]);
         assert!(compiler.status().unwrap().success());
         program
     }
@@ -133,6 +137,45 @@ fn a_recorder_that_was_killed_leaves_what_it_had_written() {
     assert_eq!(replayed.status.code(), Some(125));
     assert!(text(&replayed.stdout).starts_with("0\n1\n2\n3\n"), "{}", text(&replayed.stdout));
     assert!(text(&setting.run(&["info", "cut"]).stdout).contains("cut short"));
+}
+
+/// Counts in rax: after 1 + 3n instructions it is n.
+const COUNTS: &str = "
+    __asm__(\".globl _start\\n_start: xor %eax, %eax\\n mov $1000000, %ecx\\n\"
+            \"1: inc %rax\\n dec %ecx\\n jnz 1b\\n mov %eax, table(%rip)\\n\"
+            \"xor %edi, %edi\\n mov $60, %eax\\n syscall\\n .data\\n table: .quad 0\\n\");";
+
+#[test]
+fn registers_and_memory_are_told_at_every_position() {
+    let setting = Setting::new();
+    setting.compile_with("counts", COUNTS, &["-nostdlib", "-static"]);
+    assert!(setting.run(&["record", "-o", "rec", "--", "./counts"]).status.success());
+    let print = |criterion: &str| {
+        let printed = setting.run(&["print", "rec", criterion, "--json"]);
+        assert!(printed.status.success(), "{criterion}: {}", text(&printed.stderr));
+        let printed: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
+        printed["answer"].clone()
+    };
+    let start = print("start")["position"].as_str().unwrap().to_owned();
+    let (event, _) = start.split_once('.').unwrap();
+    for turns in [0, 1, 2, 3, 41, 42, 1000, 77_777, 999_999, 1_000_000] {
+        for (after, expected) in [(0, turns), (1, (turns + 1).min(1_000_000))] {
+            if turns == 1_000_000 && after > 0 {
+                continue;
+            }
+            let at = format!("{event}.{}", 2 + 3 * turns + after);
+            assert_eq!(print(&at)["registers"]["rax"], expected, "{at}");
+        }
+    }
+    // The loop, a store, three more, and the call.
+    let end = print("end");
+    assert_eq!(end["position"].as_str().unwrap().split('.').nth(1), Some("3000006"));
+    let refused = setting.run(&["print", "rec", &format!("{event}.3000007")]);
+    assert!(text(&refused.stderr).contains("3000006 instructions"), "{}", text(&refused.stderr));
+    assert_eq!(refused.status.code(), Some(1));
+    for misuse in ["nowhere", "end:%xyz", "end:17"] {
+        assert_eq!(setting.run(&["print", "rec", misuse]).status.code(), Some(2), "{misuse}");
+    }
 }
 
 /// The first stream of a recording.
