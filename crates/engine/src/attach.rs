@@ -16,8 +16,8 @@ use crate::tracing::{SPAN, Shapes, SpaceTrace};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
-use why_translate::Tool;
-use why_translate::context::{CALL_CLASSES, MAP_PROTECTIONS, TOTAL_BYTES, TRACE_NEXT};
+use why_translate::context::{CALL_CLASSES, CLASS_SIZES, MAP_PROTECTIONS, TOTAL_BYTES, TRACE_NEXT};
+use why_translate::{Calls, Tool};
 
 impl Supervisor {
     /// At `PTRACE_EVENT_EXEC`: gives the thread a new space and starts it there.
@@ -32,7 +32,10 @@ impl Supervisor {
             }
         }
         let start = ptrace::registers(tid)?;
-        let code = Code::new(self.options.tool, Shapes::default())?;
+        let mut code = Code::new(self.options.tool, Shapes::default())?;
+        if self.replays() {
+            code.calls = Calls::Replayed;
+        }
         let mut space = Space::new(Memory::open(tid)?, Rc::new(RefCell::new(code)));
         space.users = 1;
         let id = self.add_space(space);
@@ -43,6 +46,7 @@ impl Supervisor {
             self.record_program(tid, &maps)?;
         }
         self.map_context(tid, &start)?;
+        self.start_log(tid)?;
         self.report.processes += 1;
         if self.replays() {
             return self.begin_replay(tid, &maps);
@@ -75,11 +79,15 @@ impl Supervisor {
         let code = self.space_of(tid).code.clone();
         self.map_targets(tid, &code.borrow().targets)?;
         let class_table = match self.options.tool {
-            Tool::Exact => Vec::new(),
+            Tool::Exact => calls::recorded_class_table(),
             _ => calls::class_table(),
         };
         let space = self.space_of(tid);
-        let classes = [(CALL_CLASSES, class_table), (MAP_PROTECTIONS, calls::map_tables())];
+        let classes = [
+            (CALL_CLASSES, class_table),
+            (MAP_PROTECTIONS, calls::map_tables()),
+            (CLASS_SIZES, calls::class_sizes()),
+        ];
         for (at, table) in classes {
             space.memory.write(context + at as u64, &table).map_err(|_| Halt::Gone)?;
         }
@@ -176,6 +184,7 @@ impl Supervisor {
         space.glue = parent.glue;
         space.regions = parent.regions.clone();
         space.careful = parent.careful;
+        space.parents_log = parent.log.as_ref().map(|log| log.range().start);
         // The context page is a copy of the parent's.
         space.others_ready = parent.others_ready;
         Ok(self.add_space(space))

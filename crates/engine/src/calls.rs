@@ -406,6 +406,22 @@ pub fn class(number: u32) -> CallClass {
     entry(number).map_or(Supervised, |(_, class)| class)
 }
 
+/// The class of a call when it is recorded or replayed.
+pub fn recorded_class(number: u32) -> CallClass {
+    match name(number) {
+        Some(
+            "getpid" | "getppid" | "gettid" | "getuid" | "geteuid" | "getgid" | "getegid" | "lseek"
+            | "access" | "umask" | "getpgrp",
+        ) => CallClass::Logged,
+        Some("sched_yield" | "fsync" | "fdatasync") => CallClass::LoggedMayBlock,
+        Some("write" | "pwrite64") => CallClass::LoggedWrite,
+        Some("read" | "pread64") => CallClass::LoggedRead,
+        Some("clock_gettime" | "clock_getres") => CallClass::Logged16,
+        Some("fstat" | "stat" | "lstat") => CallClass::Logged144,
+        _ => CallClass::Supervised,
+    }
+}
+
 pub fn name(number: u32) -> Option<&'static str> {
     entry(number).map(|(name, _)| name)
 }
@@ -426,6 +442,21 @@ pub fn class_table() -> Vec<u8> {
         other => other as u8,
     };
     (0..end.unwrap_or(0)).map(looked_up).collect()
+}
+
+/// The same of recorded classes.
+pub fn recorded_class_table() -> Vec<u8> {
+    let end = TABLE.iter().map(|(first, calls)| first + calls.len() as u32).max();
+    (0..end.unwrap_or(0)).map(|number| recorded_class(number) as u8).collect()
+}
+
+/// For each class, how much is written at rsi.
+pub fn class_sizes() -> Vec<u8> {
+    let mut sizes = [0i32; 16];
+    sizes[CallClass::LoggedRead as usize] = -1;
+    sizes[CallClass::Logged16 as usize] = 16;
+    sizes[CallClass::Logged144 as usize] = 144;
+    sizes.iter().flat_map(|size| size.to_le_bytes()).collect()
 }
 
 /// For each byte of `mmap`'s protection, and of its flags, whether the supervisor must

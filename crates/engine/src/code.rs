@@ -12,7 +12,7 @@ use crate::tracing::Shapes;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use why_translate::context::CallClass;
+use why_translate::Calls;
 use why_translate::{ExitKind, Request, Tool, TranslateError, Unit, chain, translate};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -96,6 +96,8 @@ pub struct Code {
     /// What each trace id stands for, for the readers of all processes that descend from
     /// one program by forks alone.
     pub shapes: Shapes,
+    /// Whether calls are logged or replayed.
+    pub calls: Calls,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -138,6 +140,7 @@ impl Code {
             chains: FxHashMap::default(),
             statistics: Statistics::default(),
             shapes,
+            calls: Calls::Logged,
         })
     }
 
@@ -236,8 +239,8 @@ impl Code {
             at: self.arenas[arena].next(),
             tool: self.tool,
             at_most,
-            // What is recorded is recorded by the supervisor.
-            call_class: if exact { |_| CallClass::Supervised } else { calls::class },
+            call_class: if exact { calls::recorded_class } else { calls::class },
+            calls: self.calls,
             leave_before_varying: exact && !plain,
             trace_id,
             verify: source.can_change_unseen(pc),

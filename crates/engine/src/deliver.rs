@@ -62,15 +62,8 @@ impl Supervisor {
                 // In a call made in the cache, the kernel knows how to restart it.
                 let registers = ptrace::registers(tid)?;
                 if let Some(next) = self.behind_call(tid, registers.rip) {
-                    let code = self.space_of(tid).code.clone();
-                    let mut code = code.borrow_mut();
-                    if let Some((Item::Unit(id), offset)) = code.find(registers.rip)
-                        && let Place::BehindSyscall(index) =
-                            code.placed(UnitId(id)).unit.place(offset)
-                    {
-                        self.account(tid, &code, UnitId(id), offset, index + 1, &registers);
-                    }
-                    drop(code);
+                    self.account_call(tid, &registers);
+                    self.record_call_in_cache(tid, &registers, next)?;
                     let registers = Registers { rip: next, rcx: next, ..registers };
                     return self.deliver(tid, registers, info);
                 }
@@ -298,6 +291,9 @@ impl Supervisor {
         {
             return Ok(());
         }
+        if signal == libc::SIGSEGV && self.log_is_full(tid, &registers, fault_address(&info))? {
+            return Ok(());
+        }
         let unit = &code.placed(id).unit;
         if offset < unit.spans[0].code {
             // The application code that this unit compares cannot be read any more.
@@ -495,6 +491,17 @@ impl Supervisor {
         Ok(ptrace::resume(tid, 0)?)
     }
 
+    /// Counts a unit that is left right behind a call made in it.
+    fn account_call(&mut self, tid: Tid, registers: &Registers) {
+        let code = self.space_of(tid).code.clone();
+        let mut code = code.borrow_mut();
+        if let Some((Item::Unit(id), offset)) = code.find(registers.rip)
+            && let Place::BehindSyscall(index) = code.placed(UnitId(id)).unit.place(offset)
+        {
+            self.account(tid, &code, UnitId(id), offset, index + 1, registers);
+        }
+    }
+
     /// A thread waits in a call that it made in the cache while another could run:
     /// it goes on waiting as if the supervisor had begun the call.
     pub(crate) fn convert_to_call(
@@ -503,6 +510,8 @@ impl Supervisor {
         registers: Registers,
         next: Address,
     ) -> Outcome<()> {
+        self.account_call(tid, &registers);
+        self.record_call_in_cache(tid, &registers, next)?;
         let gadget = self.space_of(tid).glue.call();
         let number = registers.orig_rax as u32;
         let at_call = Registers { rip: next, rax: registers.orig_rax, ..registers };

@@ -33,6 +33,10 @@ pub fn write(unit: &Unit, bias: u64, to: &mut Vec<u8>) {
                 w.number(2);
                 w.number(u64::from(behind));
             }
+            SpanDetail::LoggedCall { behind } => {
+                w.number(4);
+                w.number(u64::from(behind));
+            }
             SpanDetail::Repeats { at } => {
                 w.number(3);
                 w.number(u64::from(at));
@@ -91,6 +95,7 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
             },
             2 => SpanDetail::Syscall { behind: r.number()? as u32 },
             3 => SpanDetail::Repeats { at: r.number()? as u32 },
+            4 => SpanDetail::LoggedCall { behind: r.number()? as u32 },
             _ => return None,
         };
         spans.push(InsnSpan { pc: at, length, code, detail });
@@ -248,6 +253,7 @@ mod tests {
             call_class: crate::calls::class,
             trace_id: 0,
             leave_before_varying: false,
+            calls: why_translate::Calls::Logged,
             verify: false,
             gs_base_writable: false,
             transactions: false,

@@ -6,6 +6,7 @@ mod archive;
 mod arena;
 mod attach;
 mod cache;
+mod call_log;
 mod calls;
 mod code;
 mod confine;

@@ -26,7 +26,7 @@ use why_record::files::{Files, Hash};
 use why_record::registers::Registers as Recorded;
 use why_record::store::Recording;
 use why_record::stream::Writer;
-use why_translate::context::APP_GS;
+use why_translate::context::{APP_GS, LAST_CALL, WATCHED_DESCRIPTORS};
 
 pub struct Recorder {
     recording: Recording,
@@ -38,6 +38,8 @@ pub struct Recorder {
     objects: FxHashMap<(String, u64), u32>,
     /// Which descriptors of a process are the standard streams that the first one had.
     streams: FxHashMap<Tid, FxHashMap<i32, Stream>>,
+    /// Descriptors of processes that are known not to be of files that are mapped.
+    unmapped: FxHashMap<Tid, FxHashSet<i32>>,
     /// How many writes to standard streams there were.
     outputs: u64,
     /// How many programs each process has executed.
@@ -57,6 +59,10 @@ struct Log {
     since: u64,
     /// Threads whose vector registers are not what they computed.
     vectors: FxHashSet<Tid>,
+    /// Threads that ended while another one ran, and what the kernel wrote then.
+    ends: Vec<(Tid, Vec<Address>)>,
+    /// The descriptors that are watched, as the process has it.
+    watched: Vec<u8>,
     /// The sizes of attached segments of shared memory.
     segments: FxHashMap<Address, u64>,
     /// Where the heap ends.
@@ -72,6 +78,7 @@ impl Recorder {
             logs: FxHashMap::default(),
             objects: FxHashMap::default(),
             streams: FxHashMap::default(),
+            unmapped: FxHashMap::default(),
             outputs: 0,
             programs: FxHashMap::default(),
             events: 0,
@@ -99,6 +106,8 @@ impl Recorder {
             registers: FxHashMap::default(),
             since: 0,
             vectors: FxHashSet::default(),
+            ends: Vec::new(),
+            watched: Vec::new(),
             segments: FxHashMap::default(),
             heap_end: None,
         };
@@ -139,7 +148,7 @@ impl Supervisor {
         self.tasks[&tid].space
     }
 
-    fn record(&mut self, tid: Tid, event: &Event) -> Outcome<()> {
+    pub(crate) fn record(&mut self, tid: Tid, event: &Event) -> Outcome<()> {
         let space = self.space_id(tid);
         match &mut self.recorder {
             Some(recorder) => recorder.add(space, event),
@@ -160,6 +169,7 @@ impl Supervisor {
             return Ok(());
         };
         recorder.open(space, pid)?;
+        recorder.unmapped.remove(&pid);
         let streams = recorder.streams.entry(pid);
         streams
             // What is closed on exec is closed now.
@@ -200,6 +210,9 @@ impl Supervisor {
             let identity = (mapping.device.clone(), mapping.inode);
             let next = recorder.objects.len() as u32;
             let object = *recorder.objects.entry(identity).or_insert(next);
+            if object == next {
+                recorder.unmapped.clear();
+            }
             Source::Shared { object, offset: mapping.offset }
         } else if mapping.inode == 0 {
             Source::Zero
@@ -251,15 +264,18 @@ impl Supervisor {
         if self.log(tid).is_none_or(|log| log.running != Some(tid)) {
             return Ok(());
         }
+        self.drain_log(tid)?;
         let space = self.space_of(tid);
         let (count, gs_base) = (space.count(), space.read_slot(APP_GS));
         let log = self.log(tid).expect("just seen");
         log.running = None;
         let instructions = count.wrapping_sub(log.since);
-        let now = recorded(at, gs_base);
+        let now = recorded(&settled_at(at, cause), gs_base);
         let before = log.registers.insert(tid, now).unwrap_or_default();
         let registers = now.changed_from(&before);
-        self.record(tid, &Event::Stopped { instructions, cause, registers })
+        let ends = std::mem::take(&mut log.ends);
+        self.record(tid, &Event::Stopped { instructions, cause, registers })?;
+        self.record_ends(self.space_id(tid), ends)
     }
 
     /// A thread is about to go on with these registers.
@@ -268,6 +284,7 @@ impl Supervisor {
             return Ok(());
         }
         self.record_results(tid, at)?;
+        self.watch_descriptors(tid);
         let space = self.space_of(tid);
         let (count, gs_base) = (space.count(), space.read_slot(APP_GS));
         let now = recorded(at, gs_base);
@@ -308,6 +325,50 @@ impl Supervisor {
         }
         self.record_vectors_changed(tid);
         Ok(())
+    }
+
+    /// A thread is right behind a call that it made without the supervisor, and that is not
+    /// logged yet: it is recorded as if the supervisor had made it.
+    pub(crate) fn record_call_in_cache(
+        &mut self,
+        tid: Tid,
+        registers: &Registers,
+        next: Address,
+    ) -> Outcome<()> {
+        if self.recorder.is_none() {
+            return Ok(());
+        }
+        let number = self.space_of(tid).read_slot(LAST_CALL);
+        let at_call = Registers { rax: number, rip: next, ..*registers };
+        self.record_stop(tid, &at_call, Cause::Call(number as u32))?;
+        self.task(tid).recorded_call = Some(at_call);
+        Ok(())
+    }
+
+    /// Which descriptors the supervisor must see written to.
+    fn watch_descriptors(&mut self, tid: Tid) {
+        let pid = self.tasks[&tid].pid;
+        let space = self.space_id(tid);
+        let Some(recorder) = &mut self.recorder else {
+            return;
+        };
+        let Some(log) = recorder.logs.get_mut(&space) else {
+            return;
+        };
+        let streams = recorder.streams.get(&pid);
+        let unmapped = recorder.unmapped.get(&pid);
+        let table: Vec<u8> = (0..256)
+            .map(|fd| {
+                let is_stream = streams.is_some_and(|streams| streams.contains_key(&fd));
+                let is_unmapped = unmapped.is_some_and(|unmapped| unmapped.contains(&fd));
+                u8::from(is_stream || !recorder.objects.is_empty() && !is_unmapped)
+            })
+            .collect();
+        if log.watched != table {
+            let space = &self.spaces[&space];
+            let _ = space.memory.write(space.context + WATCHED_DESCRIPTORS as u64, &table);
+            log.watched = table;
+        }
     }
 
     /// The vector registers have been changed by the kernel.
@@ -360,6 +421,8 @@ impl Supervisor {
         let (major, minor) = (libc::major(file.dev()), libc::minor(file.dev()));
         let identity = (format!("{major:02x}:{minor:02x}"), file.ino());
         if !recorder.objects.contains_key(&identity) {
+            let recorder = self.recorder.as_mut().expect("recording");
+            recorder.unmapped.entry(self.tasks[&tid].pid).or_default().insert(descriptor as i32);
             return Ok(());
         }
         for mapping in maps::read(tid)? {
@@ -377,6 +440,9 @@ impl Supervisor {
         let recorder = self.recorder.as_mut().expect("recording");
         let streams = recorder.streams.entry(pid).or_default();
         follow_descriptors(streams, name, r, result);
+        if let Some(unmapped) = recorder.unmapped.get_mut(&pid) {
+            forget_descriptors(unmapped, name, r, result);
+        }
         let Some(&stream) = streams.get(&(r.rdi as i32)) else {
             return Ok(());
         };
@@ -623,13 +689,29 @@ impl Supervisor {
         Ok(())
     }
 
-    /// A thread is gone.
+    /// A thread is gone. While another one runs that is not told: only where it stops can
+    /// something else happen.
     pub(crate) fn record_thread_end(&mut self, task: &Task) -> Outcome<()> {
-        self.record_words(task.space, &task.words_at_end.clone())?;
-        match &mut self.recorder {
-            Some(recorder) => recorder.add(task.space, &Event::ThreadEnded { thread: task.tid }),
-            None => Ok(()),
+        let log = self.recorder.as_mut().and_then(|recorder| recorder.logs.get_mut(&task.space));
+        let Some(log) = log else {
+            return Ok(());
+        };
+        let end = (task.tid, task.words_at_end.clone());
+        if log.running.is_some_and(|running| running != task.tid) {
+            log.ends.push(end);
+            return Ok(());
         }
+        self.record_ends(task.space, vec![end])
+    }
+
+    fn record_ends(&mut self, space: SpaceId, ends: Vec<(Tid, Vec<Address>)>) -> Outcome<()> {
+        for (thread, words) in ends {
+            self.record_words(space, &words)?;
+            if let Some(recorder) = &mut self.recorder {
+                recorder.add(space, &Event::ThreadEnded { thread })?;
+            }
+        }
+        Ok(())
     }
 
     /// A process has been created with a copy of another's memory.
@@ -716,6 +798,16 @@ fn follow_descriptors(
     }
 }
 
+/// Which descriptors are others after a call.
+fn forget_descriptors(known: &mut FxHashSet<i32>, name: &str, r: &Registers, result: u64) {
+    match name {
+        "dup" | "dup2" | "dup3" | "fcntl" => drop(known.remove(&(result as i32))),
+        "close" => drop(known.remove(&(r.rdi as i32))),
+        "close_range" => known.clear(),
+        _ => {}
+    }
+}
+
 /// Mappings that the kernel provides, and that a replay does without.
 const KERNELS: [&str; 5] = ["[vvar]", "[vvar_vclock]", "[vdso]", "[vsyscall]", "[uprobes]"];
 
@@ -725,6 +817,14 @@ fn access(protection: u64) -> Access {
         read: has(libc::PROT_READ),
         write: has(libc::PROT_WRITE),
         execute: has(libc::PROT_EXEC),
+    }
+}
+
+/// The registers at a stop. Those that a call overwrites may hold anything before it.
+pub fn settled_at(at: &Registers, cause: Cause) -> Registers {
+    match cause {
+        Cause::Call(_) => Registers { rcx: at.rip, r11: at.eflags & !RESUME_FLAG, ..*at },
+        _ => *at,
     }
 }
 

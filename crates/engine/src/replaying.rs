@@ -10,15 +10,16 @@ use crate::inject::Part;
 use crate::maps::Mapping;
 use crate::memory::Address;
 use crate::ptrace::{self, Registers};
-use crate::recording::recorded;
+use crate::recording::{recorded, settled_at};
 use crate::report::{Ended, Seen};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
+use iced_x86::{Code, Decoder, DecoderOptions, Instruction};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
@@ -28,7 +29,7 @@ use std::rc::Rc;
 use why_record::event::{self, Access, Cause, Event, Source, Stream, Thread};
 use why_record::files::Files;
 use why_record::position::Moment;
-use why_record::registers::{Changed, FLAGS, RCX, RIP, Registers as Recorded};
+use why_record::registers::{Changed, FLAGS, R11, RCX, RIP, Registers as Recorded};
 use why_record::store::Recording;
 use why_record::stream::Reader;
 use why_translate::context::APP_GS;
@@ -45,6 +46,9 @@ pub struct Replayer {
     running: Thread,
     /// The registers with which a thread stopped last.
     last: Option<Recorded>,
+    /// Calls that the running thread makes, in parts; and how much of the log they fill.
+    calls: VecDeque<Vec<u8>>,
+    filled: usize,
     /// What the running thread will stop for.
     next: Option<Stop>,
     /// Vector registers for the thread that is resumed next.
@@ -147,6 +151,8 @@ impl Replayer {
             threads: FxHashMap::default(),
             running: 0,
             last: None,
+            calls: VecDeque::new(),
+            filled: 0,
             next: None,
             vectors: None,
             objects: FxHashMap::default(),
@@ -243,15 +249,15 @@ impl Supervisor {
 
     /// The thread has stopped; what is recorded is done, and the next one goes on.
     pub(crate) fn replay_stop(&mut self, tid: Tid, at: &Registers, cause: Cause) -> Outcome<()> {
-        self.check_stop(tid, at, cause)?;
+        let at = &settled_at(at, cause);
+        // Where they differ, nobody looks; what follows is told by the recorded ones.
+        let registers = self.check_stop(tid, at, cause)?;
         self.task(tid).stops_at = None;
         if cause == Cause::Instruction {
             // It is not executed here, but it was.
             self.adjust_count(tid, 1);
         }
-        let gs_base = self.space_of(tid).read_slot(APP_GS);
-        let vectors = Some(ptrace::vectors(tid)?);
-        let saved = Saved { registers: recorded(at, gs_base), vectors };
+        let saved = Saved { registers, vectors: Some(ptrace::vectors(tid)?) };
         let replayer = self.replayer(tid);
         let running = replayer.running;
         replayer.last = Some(saved.registers);
@@ -259,12 +265,19 @@ impl Supervisor {
         self.replay_on(tid)
     }
 
-    /// Whether it has stopped where the recorded one did.
-    fn check_stop(&mut self, tid: Tid, at: &Registers, cause: Cause) -> Outcome<()> {
+    /// The recorded registers, if it has stopped where the recorded one did.
+    fn check_stop(&mut self, tid: Tid, at: &Registers, cause: Cause) -> Outcome<Recorded> {
         let space = self.space_of(tid);
         let (count, gs_base) = (space.count(), space.read_slot(APP_GS));
         let replayer = self.replayer(tid);
         let event = replayer.events;
+        let left = !replayer.calls.is_empty();
+        let filled = replayer.filled;
+        let left = left || self.left_in_log(tid, filled) != 0;
+        let replayer = self.replayer(tid);
+        if left {
+            return Err(diverged(event, "calls were recorded that have not been made".to_owned()));
+        }
         let Some(expected) = replayer.next.take() else {
             return Err(diverged(event, "the recording has no more events".to_owned()));
         };
@@ -281,12 +294,17 @@ impl Supervisor {
         if !cause.is_own() {
             here.0[FLAGS] &= !ARITHMETIC_FLAGS;
             there.0[FLAGS] &= !ARITHMETIC_FLAGS;
+            if self.instruction_at(tid, at.rip).code() == Code::Syscall {
+                // It overwrites them, so they were free.
+                there.0[RCX] = here.0[RCX];
+                there.0[R11] = here.0[R11];
+            }
         }
         if let Some((name, here, there)) = here.differences(&there).first() {
             let what = format!("{name} is {here:#x} and was {there:#x}");
             return Err(diverged(event, format!("after {count} instructions {what}")));
         }
-        Ok(())
+        Ok(expected.registers)
     }
 
     /// Does what the stream says up to where a thread goes on.
@@ -315,7 +333,12 @@ impl Supervisor {
         };
         let vectors = told.or(before.and_then(|saved| saved.vectors));
         replayer.running = thread;
-        let stop = match replayer.next_event()? {
+        let mut next = replayer.next_event()?;
+        while let Some(Event::Calls(calls)) = next {
+            replayer.calls.push_back(calls);
+            next = replayer.next_event()?;
+        }
+        let stop = match next {
             Some(Event::Stopped { instructions, cause, registers }) => {
                 let Some(registers) = start.apply(&registers) else {
                     return Err(diverged(
@@ -337,6 +360,7 @@ impl Supervisor {
         if let Some(vectors) = vectors {
             ptrace::set_vectors(tid, &vectors)?;
         }
+        self.next_calls(tid);
         let count = self.space_of(tid).count();
         let (instructions, cause, registers) = stop;
         let at = count.wrapping_add(instructions);
@@ -357,6 +381,26 @@ impl Supervisor {
         self.run_up_to(tid, application, at)
     }
 
+    /// Puts the next recorded calls into the log.
+    fn next_calls(&mut self, tid: Tid) {
+        let calls = self.replayer(tid).calls.pop_front().unwrap_or_default();
+        self.replayer(tid).filled = calls.len();
+        self.fill_log(tid, &calls);
+    }
+
+    /// A thread makes a call that is not the next one in the log.
+    pub(crate) fn replay_call(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let filled = self.replayer(tid).filled;
+        let used_up = self.left_in_log(tid, filled) == 0;
+        if used_up && !self.replayer(tid).calls.is_empty() {
+            // It may be in the next part.
+            self.next_calls(tid);
+            self.adjust_count(tid, -1);
+            return self.stopped_on_the_way(tid, Registers { rip: registers.rip - 2, ..registers });
+        }
+        self.replay_stop(tid, &registers, Cause::Call(registers.rax as u32))
+    }
+
     /// Runs the thread until the process has executed so many instructions.
     pub(crate) fn run_up_to(&mut self, tid: Tid, registers: Registers, at: u64) -> Outcome<()> {
         /// A unit may have executed so many before it looks.
@@ -371,7 +415,13 @@ impl Supervisor {
         if left == 0 {
             let stop = self.replayer(tid).next.clone().expect("a stop was set");
             let repetitions = registers.rcx.wrapping_sub(stop.registers.0[RCX]);
-            if repetitions != 0 && registers.rip == stop.registers.0[RIP] {
+            let repeats = |insn: Instruction| {
+                insn.is_string_instruction() && (insn.has_rep_prefix() || insn.has_repne_prefix())
+            };
+            if repetitions != 0
+                && registers.rip == stop.registers.0[RIP]
+                && repeats(self.instruction_at(tid, registers.rip))
+            {
                 // It was stopped within a string instruction.
                 return self.enter_part(tid, registers, repetitions);
             }
@@ -383,6 +433,12 @@ impl Supervisor {
         }
         self.space_of(tid).stop_within(left - FEW);
         self.enter(tid, registers)
+    }
+
+    fn instruction_at(&mut self, tid: Tid, pc: Address) -> Instruction {
+        let mut bytes = [0; 15];
+        let got = self.space_of(tid).memory.read(pc, &mut bytes).unwrap_or(0);
+        Decoder::with_ip(64, &bytes[..got], pc, DecoderOptions::NONE).decode()
     }
 
     /// Lets a string instruction repeat itself only so often.
@@ -469,7 +525,11 @@ impl Supervisor {
             }
             Event::Forked { child } => self.replay_fork(tid, child)?,
             Event::ThreadEnded { thread } => drop(self.replayer(tid).threads.remove(&thread)),
-            Event::Stopped { .. } | Event::Resumed { .. } | Event::Ended(_) | Event::Replaced => {
+            Event::Stopped { .. }
+            | Event::Resumed { .. }
+            | Event::Calls(_)
+            | Event::Ended(_)
+            | Event::Replaced => {
                 let event_number = self.replayer(tid).events;
                 return Err(diverged(event_number, "a thread stops that did not run".to_owned()));
             }
@@ -635,6 +695,7 @@ impl Supervisor {
         self.space_of(tid).current = Some(tid);
         self.space_of(tid).ran_last = Some(tid);
         self.task(tid).state = State::Running;
+        self.own_log_of_fork(tid)?;
         self.replay_on(tid)
     }
 

@@ -127,6 +127,8 @@ impl Supervisor {
             Place::BehindSyscall(index) => {
                 let next = unit.next_pc(index);
                 self.account(tid, code, id, offset, index + 1, registers);
+                // An error here would come again where the thread goes on.
+                let _ = self.record_call_in_cache(tid, registers, next);
                 Some(Registers { rip: next, rcx: next, ..*registers })
             }
             Place::AtExit(exit) => match unit.exits[exit].kind {

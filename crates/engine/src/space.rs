@@ -49,6 +49,9 @@ pub struct Space {
     pub slot_starts: [i64; COUNT_SLOTS],
     /// How many instructions have been reported.
     pub reported: u64,
+    pub log: Option<crate::call_log::CallLog>,
+    /// A forked process has its parent's log there still.
+    pub parents_log: Option<Address>,
     pub trace: Option<crate::tracing::SpaceTrace>,
     /// Where the trace ended, read when the space was about to end.
     pub trace_next: Address,
@@ -75,6 +78,8 @@ impl Space {
             counted: 0,
             slot_starts: [FAR; COUNT_SLOTS],
             reported: 0,
+            log: None,
+            parents_log: None,
             trace: None,
             trace_next: 0,
         }
@@ -109,6 +114,7 @@ impl Space {
     pub fn own_ranges(&self) -> Vec<Range<Address>> {
         let mut ranges = self.code.borrow().ranges();
         ranges.push(self.context..self.context + TOTAL_BYTES as u64);
+        ranges.extend(self.log.as_ref().map(|log| log.range()));
         ranges.extend(self.trace.as_ref().map(|trace| trace.base..trace.base + SPAN));
         ranges
     }

@@ -13,6 +13,9 @@ const HOME: u64 = 0x2100_0000_0000;
 /// Where the engine's context goes.
 pub const CONTEXT: u64 = HOME + (16 << 20);
 
+/// And the log of calls.
+pub const LOG: u64 = HOME + (64 << 20);
+
 /// A file that can be executed: a header, one segment, and a page of traps.
 pub struct Stub {
     file: File,

@@ -26,7 +26,7 @@ impl Supervisor {
         self.report.calls_supervised += 1;
         let number = registers.rax as u32;
         if self.replays() {
-            return self.replay_stop(tid, &registers, Cause::Call(number));
+            return self.replay_call(tid, registers);
         }
         if self.recorder.is_some() {
             self.record_stop(tid, &registers, Cause::Call(number))?;
@@ -205,6 +205,7 @@ impl Supervisor {
 
     /// A call made in the cache answered EFAULT.
     pub(crate) fn call_faulted(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        self.record_call_in_cache(tid, &registers, registers.rip)?;
         if self.unwatch_all(tid)? {
             self.task(tid).faulted_call = Some(registers.rip);
             let number = self.space_of(tid).read_slot(LAST_CALL);

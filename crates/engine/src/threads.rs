@@ -31,6 +31,7 @@ impl Supervisor {
         let registers =
             Registers { rsp: own.rsp, fs_base: own.fs_base, gs_base: own.gs_base, ..registers };
         self.task(tid).state = State::Ready(registers);
+        self.own_log_of_fork(tid)?;
         if self.space_of(tid).trace.is_none() {
             self.start_trace(tid)?;
         }

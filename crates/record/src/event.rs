@@ -28,6 +28,9 @@ pub enum Event {
         thread: Thread,
         registers: Changed,
     },
+    /// Calls that the thread made while it ran: the number and the size of what each wrote,
+    /// four bytes each, its result in eight bytes, and what it wrote.
+    Calls(#[serde(with = "bytes")] Vec<u8>),
     /// The vector registers of the thread that is resumed next.
     Vectors(#[serde(with = "bytes")] Vec<u8>),
     /// Memory has changed.

@@ -4,7 +4,7 @@ use crate::{RecordError, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
@@ -43,7 +43,7 @@ impl Files {
             .truncate(true)
             .open(&temporary)
             .map_err(RecordError::system(what()))?;
-        let copied = clone_file(file, &copy) || std::io::copy(file, &mut copy).is_ok();
+        let copied = clone_file(file, &copy) || copy_all(file, &mut copy).is_ok();
         let hashed = File::open(&temporary).and_then(|mut copy| hash_of(&mut copy));
         match hashed {
             Ok(hash) if copied => {
@@ -69,13 +69,26 @@ impl Files {
     }
 }
 
+/// Copies the rest of a file, however often a signal comes.
+fn copy_all(from: &mut File, to: &mut File) -> std::io::Result<()> {
+    loop {
+        match std::io::copy(from, to) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 fn hash_of(file: &mut File) -> std::io::Result<Hash> {
     let mut hasher = Xxh3::new();
     let mut buffer = vec![0; 1 << 17];
     loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(Hash(hasher.digest128())),
-            n => hasher.update(&buffer[..n]),
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(Hash(hasher.digest128())),
+            Ok(n) => hasher.update(&buffer[..n]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
 }

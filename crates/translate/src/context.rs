@@ -29,6 +29,23 @@ pub const TRACE_NEXT: Slot = Slot(0x40);
 pub const LAST_CALL: Slot = Slot(0x48);
 /// Non-zero if a path may lead to `/proc` in other ways than by its beginning.
 pub const OPENS_WATCHED: Slot = Slot(0x58);
+/// Where the next record of a call goes, or comes from when replaying.
+pub const LOG_NEXT: Slot = Slot(0x60);
+/// Registers borrowed for that.
+pub const SAVED_RDI: Slot = Slot(0x68);
+pub const SAVED_RSI: Slot = Slot(0x70);
+pub const SAVED_RSP: Slot = Slot(0x78);
+/// The top of a small stack.
+pub const SMALL_STACK: Slot = Slot(0x80);
+/// The class of a call whose number is known at run time only.
+pub const CALL_CLASS: Slot = Slot(0x88);
+/// Four bytes for each class: how much a call writes at rsi, -1 if its result says so.
+pub const CLASS_SIZES: i32 = 0x640;
+/// One byte for each of the first 256 descriptors: not zero if what is written there is of
+/// interest.
+pub const WATCHED_DESCRIPTORS: i32 = 0x700;
+/// A record of a call takes no more than this.
+pub const LOG_ROOM: i32 = 0x1_0100;
 /// Instructions executed: the sum of these slots. Each unit adds to one of them, so
 /// that neighbouring units do not wait for each other's sum.
 const COUNTS: i32 = 0x200;
@@ -61,6 +78,12 @@ pub const TARGETS_BYTES: usize = 0x8_0000;
 
 pub const TOTAL_BYTES: usize = TARGETS as usize + TARGETS_BYTES;
 
+impl CallClass {
+    pub fn is_logged(self) -> bool {
+        self as u8 >= CallClass::Logged as u8
+    }
+}
+
 /// How translated code makes a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -77,6 +100,18 @@ pub enum CallClass {
     OpensRsi = 4,
     /// The supervisor looks at it first, and most often lets it be made here.
     Asks = 5,
+    /// Made here and logged; it writes no memory.
+    Logged = 7,
+    /// The same, and it may wait.
+    LoggedMayBlock = 8,
+    /// Like `LoggedMayBlock`, but not if the descriptor in rdi is watched.
+    LoggedWrite = 9,
+    /// Like `LoggedMayBlock`; it fills the buffer in rsi, of rdx bytes, as far as the result
+    /// says.
+    LoggedRead = 10,
+    /// Like `Logged`; it fills so many bytes at rsi.
+    Logged16 = 11,
+    Logged144 = 12,
     /// Like `Asks`, but an `mmap` of private memory that is not executable, at an
     /// address of the kernel's choice, need not ask.
     Maps = 6,

@@ -9,7 +9,7 @@
 //! Where no such instruction is, the sum is formed in a register: best in one that the
 //! application is about to overwrite.
 
-use crate::scan::{Flow, Scanned, frees_flags};
+use crate::scan::{Flow, Followed, Scanned, frees_flags};
 use iced_x86::{InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use why_trace::register::number;
 
@@ -35,18 +35,25 @@ pub enum Through {
     Borrowed,
 }
 
-pub fn plan(scanned: &[Scanned]) -> Vec<Addition> {
+/// Where additions look at the sum, one must come before the first way out: else a process
+/// could go round without anybody looking.
+pub fn plan(scanned: &[Scanned], looks: bool) -> Vec<Addition> {
     let mut additions: Vec<Addition> = Vec::new();
     let (mut start, mut counted) = (0, 0);
     for (index, insn) in scanned.iter().enumerate() {
         let last = index + 1 == scanned.len();
-        if !last && !may_leave(insn.flow) {
+        let goes_elsewhere = looks && additions.is_empty() && may_go_elsewhere(insn);
+        if !last && !may_leave(insn.flow) && !goes_elsewhere {
             continue;
         }
         let place = (start..=index).rev().find(|&i| frees_flags(&scanned[i].insn));
         if let Some(before) = place {
             let instructions = (index + 1 - counted) as u32;
             additions.push(Addition { before, instructions, through: Through::Memory });
+            counted = index + 1;
+        } else if looks && additions.is_empty() {
+            let instructions = (index + 1) as u32;
+            additions.push(Addition { before: 0, instructions, through: Through::Borrowed });
             counted = index + 1;
         }
         start = index + 1;
@@ -101,6 +108,11 @@ fn overwrites(scanned: &Scanned) -> Option<Through> {
         _ => false,
     };
     (!reads).then(|| Through::Overwritten { register: number(written), may_fault })
+}
+
+/// A return that need not find the address of the call that it belongs to.
+fn may_go_elsewhere(scanned: &Scanned) -> bool {
+    matches!(scanned.followed, Some(Followed::Return { certain: false, .. }))
 }
 
 /// A call that goes wrong is rare; what it costs then does not matter.

@@ -18,7 +18,7 @@ mod verify;
 
 pub use emit::{Literal, Patch};
 pub use scan::{Fetch, is_cut_off};
-pub use translate::{Request, TranslateError, translate};
+pub use translate::{Calls, Request, TranslateError, translate};
 pub use unit::{Borrowed, Exit, ExitKind, InsnSpan, Place, SpanDetail, Unit};
 
 /// What is woven into the translated code.

@@ -36,6 +36,8 @@ pub struct Request {
     pub tool: Tool,
     /// At most so many instructions, in a unit that is linked to no other.
     pub at_most: Option<usize>,
+    /// Whether calls are logged, or come from the log.
+    pub calls: Calls,
     /// Leave before instructions whose results vary from run to run.
     pub leave_before_varying: bool,
     pub call_class: fn(u32) -> CallClass,
@@ -47,6 +49,15 @@ pub struct Request {
     pub gs_base_writable: bool,
     /// Whether the CPU has transactions.
     pub transactions: bool,
+}
+
+/// What becomes of the classes of calls that are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// They are made, and what comes of them is logged.
+    Logged,
+    /// They are not made; what came of them is in the log.
+    Replayed,
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -179,7 +190,9 @@ impl<'a> Translator<'a> {
             // Nothing follows it here.
             last.followed = None;
         }
-        let counting = if request.tool.counts() { count::plan(&scanned) } else { Vec::new() };
+        let looks = request.tool == Tool::Exact;
+        let counting =
+            if request.tool.counts() { count::plan(&scanned, looks) } else { Vec::new() };
         Translator {
             e: Emitter::new(request.at),
             spans: Vec::with_capacity(scanned.len()),
@@ -559,7 +572,15 @@ impl<'a> Translator<'a> {
     fn correct(&mut self, executed: u32) {
         let uncounted = self.uncounted(executed);
         if uncounted != 0 {
-            self.e.add(count_slot(self.request.pc), uncounted, SAVED_RCX);
+            self.e.add(self.correction_slot(), uncounted, SAVED_RCX);
+        }
+    }
+
+    /// The slot that corrections on the way out use: one that the unit looks at, if it does.
+    fn correction_slot(&self) -> Slot {
+        match self.counting.first() {
+            Some(addition) if self.request.tool == Tool::Exact => self.slot(addition.before),
+            _ => count_slot(self.request.pc),
         }
     }
 

@@ -76,6 +76,11 @@ pub enum SpanDetail {
     Syscall {
         behind: u32,
     },
+    /// The same of a call that is logged: only at this offset is it complete and not yet
+    /// logged.
+    LoggedCall {
+        behind: u32,
+    },
     /// A repeated string instruction at this offset. It is interrupted there, with the
     /// application's state complete.
     Repeats {
@@ -162,6 +167,9 @@ impl Unit {
         match span.detail {
             // Up to the call only rcx and r11 differ, and the call overwrites both.
             SpanDetail::Syscall { behind } if offset < behind => Place::Before(index),
+            // What comes of it is being logged.
+            SpanDetail::LoggedCall { behind } if offset < behind => Place::Before(index),
+            SpanDetail::LoggedCall { behind } if offset == behind => Place::BehindSyscall(index),
             SpanDetail::Syscall { .. } => Place::BehindSyscall(index),
             SpanDetail::Repeats { at } if offset == at => Place::Before(index),
             SpanDetail::Borrowed { from, loans } if offset >= from => Place::Within(index, loans),
@@ -190,7 +198,7 @@ impl Unit {
     /// The offset behind the `syscall` that instruction `index` makes in the cache.
     pub fn behind(&self, index: usize) -> Option<u32> {
         match self.spans[index].detail {
-            SpanDetail::Syscall { behind } => Some(behind),
+            SpanDetail::Syscall { behind } | SpanDetail::LoggedCall { behind } => Some(behind),
             _ => None,
         }
     }

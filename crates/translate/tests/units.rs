@@ -16,6 +16,7 @@ fn request(tool: Tool) -> Request {
         call_class: |_| CallClass::Direct,
         trace_id: 16,
         leave_before_varying: false,
+        calls: why_translate::Calls::Logged,
         transactions: false,
         verify: false,
         gs_base_writable: true,

@@ -3,7 +3,7 @@
 
 use super::{Pad, PadTo, TranslateError, Translator};
 use crate::Tool;
-use crate::context::{SAVED_RCX, SAVED_RDX, TARGETS, count_slot};
+use crate::context::{SAVED_RCX, SAVED_RDX, TARGETS};
 use crate::count::{Addition, Through};
 use crate::emit::reg;
 use crate::gs;
@@ -61,7 +61,7 @@ impl Translator<'_> {
         let uncounted = self.uncounted(executed);
         if uncounted != 0 {
             // rcx holds the target; rdx is free.
-            let slot = count_slot(self.request.pc);
+            let slot = self.correction_slot();
             self.e.add_through(reg::RDX, slot, uncounted);
         }
         self.through_table(executed);
