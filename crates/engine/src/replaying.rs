@@ -276,7 +276,15 @@ impl Supervisor {
         let left = left || self.left_in_log(tid, filled) != 0;
         let replayer = self.replayer(tid);
         if left {
-            return Err(diverged(event, "calls were recorded that have not been made".to_owned()));
+            let (parts, unused) = (replayer.calls.len(), replayer.filled);
+            let program = (replayer.process, replayer.program);
+            let next = replayer.next.as_ref().map(|stop| (stop.cause, stop.at));
+            let how = format!(
+                "calls were recorded that have not been made: {parts} parts, {unused} bytes, \
+                 {program:?}, {next:?}, here {cause:?} after {count} with rax {:#x}",
+                at.rax
+            );
+            return Err(diverged(event, how));
         }
         let Some(expected) = replayer.next.take() else {
             return Err(diverged(event, "the recording has no more events".to_owned()));

