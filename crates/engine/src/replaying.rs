@@ -527,6 +527,7 @@ impl Supervisor {
                 for range in std::mem::take(&mut self.replayer(tid).mapped) {
                     self.replay_unmap(tid, range)?;
                 }
+                self.start_cache_afresh(tid)?;
             }
             Event::Output { stream, order, at, size } => {
                 self.replay_output(tid, stream, order, at..at.saturating_add(size))?;
@@ -601,6 +602,23 @@ impl Supervisor {
                 let file = self.replayer(tid).files.open(*hash).map_err(EngineError::Recording)?;
                 self.map_recorded(tid, file.as_fd(), libc::O_RDONLY, &part(*offset), fixed)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Another program begins: where the last one's translations are, it may have memory.
+    fn start_cache_afresh(&mut self, tid: Tid) -> Outcome<()> {
+        self.own_code(tid)?;
+        let code = self.space_of(tid).code.clone();
+        let far: Vec<Range<Address>> = {
+            let mut code = code.borrow_mut();
+            code.flush();
+            // The first one is at home.
+            code.arenas.drain(1..).map(|arena| arena.range()).collect()
+        };
+        for range in far {
+            let arguments = [range.start, range.end - range.start, 0, 0, 0, 0];
+            self.must(tid, "unmapping the code cache", libc::SYS_munmap, arguments)?;
         }
         Ok(())
     }

@@ -76,7 +76,7 @@ fn allowances(left: u64, used: &[i64; COUNT_SLOTS]) -> [u64; COUNT_SLOTS] {
     let mut allowances = [0; COUNT_SLOTS];
     for &index in chosen {
         let share = used[index].max(0) as u64 + 1;
-        // Half by use, half to all alike.
+        // Most by use, some to all alike.
         let by_use = (u128::from(left) * u128::from(share) / u128::from(total)) as u64;
         allowances[index] = by_use / 8 * 7 + left / most as u64 / 8;
     }

@@ -45,8 +45,8 @@ fn test(fixture: &Fixture) -> Result<Completion, Failed> {
     let Err(first) = records_and_replays(&job, &native, compares_output) else {
         return Ok(Completion::Completed);
     };
-    // On a busy machine one in some thousands differs, for a reason not yet known: what
-    // differed is shown, and only twice in a row is a failure.
+    // What differs on a busy machine only, once in thousands of runs, is shown; only twice in
+    // a row is it a failure.
     eprintln!("{}: differed once: {}", fixture.title(), first.message().unwrap_or_default());
     records_and_replays(&job, &native, compares_output).map(|()| Completion::Completed)
 }
