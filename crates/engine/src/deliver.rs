@@ -48,16 +48,7 @@ impl Supervisor {
         }
         match self.disposition(tid, signal) {
             // Where a recorded thread dies must be known.
-            Disposition::Terminate if self.recorder.is_some() => {
-                self.task(tid).hold_back(info);
-                match self.settle(tid)? {
-                    Some(registers) => {
-                        self.task(tid).state = State::Ready(registers);
-                        if self.deliver_pending(tid)? { Ok(()) } else { self.enter(tid, registers) }
-                    }
-                    None => Ok(()),
-                }
-            }
+            Disposition::Terminate if self.recorder.is_some() => self.settle_and_deliver(tid, info),
             Disposition::Handler => {
                 // In a call made in the cache, the kernel knows how to restart it.
                 let registers = ptrace::registers(tid)?;
@@ -67,14 +58,7 @@ impl Supervisor {
                     let registers = Registers { rip: next, rcx: next, ..registers };
                     return self.deliver(tid, registers, info);
                 }
-                self.task(tid).hold_back(info);
-                match self.settle(tid)? {
-                    Some(registers) => {
-                        self.task(tid).state = State::Ready(registers);
-                        if self.deliver_pending(tid)? { Ok(()) } else { self.enter(tid, registers) }
-                    }
-                    None => Ok(()),
-                }
+                self.settle_and_deliver(tid, info)
             }
             Disposition::Ignore => self.go_on_undisturbed(tid),
             Disposition::Stop => Ok(ptrace::resume(tid, signal)?),
@@ -83,6 +67,16 @@ impl Supervisor {
                 Ok(ptrace::resume(tid, signal)?)
             }
         }
+    }
+
+    /// Brings a thread to an instruction boundary, and delivers the signal there.
+    fn settle_and_deliver(&mut self, tid: Tid, info: siginfo_t) -> Outcome<()> {
+        self.task(tid).hold_back(info);
+        let Some(registers) = self.settle(tid)? else {
+            return Ok(());
+        };
+        self.task(tid).state = State::Ready(registers);
+        if self.deliver_pending(tid)? { Ok(()) } else { self.enter(tid, registers) }
     }
 
     /// A signal came that natively would not even have been noticed. A call made in

@@ -276,13 +276,11 @@ impl Supervisor {
         let left = left || self.left_in_log(tid, filled) != 0;
         let replayer = self.replayer(tid);
         if left {
-            let (parts, unused) = (replayer.calls.len(), replayer.filled);
-            let program = (replayer.process, replayer.program);
-            let next = replayer.next.as_ref().map(|stop| (stop.cause, stop.at));
+            let (process, program) = (replayer.process, replayer.program);
+            let next = replayer.next.as_ref().map(|stop| stop.cause);
             let how = format!(
-                "calls were recorded that have not been made: {parts} parts, {unused} bytes, \
-                 {program:?}, {next:?}, here {cause:?} after {count} with rax {:#x}",
-                at.rax
+                "program {program} of process {process} has not made all recorded calls before \
+                 {next:?}; here: {cause:?} after {count} instructions"
             );
             return Err(diverged(event, how));
         }

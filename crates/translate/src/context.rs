@@ -100,6 +100,9 @@ pub enum CallClass {
     OpensRsi = 4,
     /// The supervisor looks at it first, and most often lets it be made here.
     Asks = 5,
+    /// Like `Asks`, but an `mmap` of private memory that is not executable, at an
+    /// address of the kernel's choice, need not ask.
+    Maps = 6,
     /// Made here and logged; it writes no memory.
     Logged = 7,
     /// The same, and it may wait.
@@ -112,7 +115,4 @@ pub enum CallClass {
     /// Like `Logged`; it fills so many bytes at rsi.
     Logged16 = 11,
     Logged144 = 12,
-    /// Like `Asks`, but an `mmap` of private memory that is not executable, at an
-    /// address of the kernel's choice, need not ask.
-    Maps = 6,
 }

@@ -36,27 +36,25 @@ fn test(fixture: &Fixture) -> Result<Completion, Failed> {
     if let Some(reason) = needs::unmet(&fixture.directives.needs) {
         return Ok(Completion::ignored_with(reason));
     }
-    let compares_output = match &fixture.directives.replay {
-        Replay::Whole => true,
-        Replay::End(_) => false,
-        Replay::NotYet(reason) => return Ok(Completion::ignored_with(reason)),
-    };
+    if let Replay::NotYet(reason) = &fixture.directives.replay {
+        return Ok(Completion::ignored_with(reason));
+    }
     let (job, native) = native(fixture)?;
-    let Err(first) = records_and_replays(&job, &native, compares_output) else {
+    let Err(first) = records_and_replays(&job, &native) else {
         return Ok(Completion::Completed);
     };
     // What differs on a busy machine only, once in thousands of runs, is shown; only twice in
     // a row is it a failure.
     eprintln!("{}: differed once: {}", fixture.title(), first.message().unwrap_or_default());
-    records_and_replays(&job, &native, compares_output).map(|()| Completion::Completed)
+    records_and_replays(&job, &native).map(|()| Completion::Completed)
 }
 
-fn records_and_replays(job: &Job, native: &Outcome, compares_output: bool) -> Result<(), Failed> {
+fn records_and_replays(job: &Job, native: &Outcome) -> Result<(), Failed> {
     let directory = TempDir::new()?;
     let recording = directory.path().join("recording");
     let recorded = run::run(&recorder(job, &recording))?;
     compare::same(native, &recorded).map_err(|error| format!("recorded: {error}"))?;
-    replays(&recording, &recorded, compares_output)
+    replays(&recording, &recorded)
 }
 
 /// The same job under `why record`.
@@ -67,7 +65,7 @@ fn recorder(job: &Job, recording: &Path) -> Job {
     Job { program: WHY.into(), args, limit: job.limit * 5, ..job.clone() }
 }
 
-fn replays(recording: &Path, recorded: &Outcome, output: bool) -> Result<(), Failed> {
+fn replays(recording: &Path, recorded: &Outcome) -> Result<(), Failed> {
     let empty = TempDir::new()?;
     let replayed = Command::new("timeout")
         .args(["-s", "KILL", "120", WHY, "replay"])
@@ -86,7 +84,7 @@ fn replays(recording: &Path, recorded: &Outcome, output: bool) -> Result<(), Fai
     if replayed.status.code() != Some(expected) {
         return Err(format!("replayed: {}, not status {expected}: {said}", replayed.status).into());
     }
-    if output && (replayed.stdout != recorded.stdout || replayed.stderr != recorded.stderr) {
+    if replayed.stdout != recorded.stdout || replayed.stderr != recorded.stderr {
         let wrote = String::from_utf8_lossy(&replayed.stdout).into_owned();
         return Err(format!("replayed, it wrote {wrote:?} and {said:?}").into());
     }

@@ -23,17 +23,14 @@ pub struct Directives {
 pub enum Replay {
     /// All that the program wrote.
     Whole,
-    /// How it ended; its output is not its own, for this reason.
-    End(String),
     /// Nothing yet, for this reason.
     NotYet(String),
 }
 
 fn replay(value: &str) -> Result<Replay, String> {
     match value.split_once(", ") {
-        Some(("end only", reason)) => Ok(Replay::End(reason.into())),
         Some(("not yet", reason)) => Ok(Replay::NotYet(reason.into())),
-        _ => Err(format!("not `end only, REASON` or `not yet, REASON`: {value}")),
+        _ => Err(format!("not `not yet, REASON`: {value}")),
     }
 }
 
