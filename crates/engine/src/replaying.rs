@@ -5,31 +5,33 @@
 //! runs until it stops of itself, or until it has executed as many instructions as the
 //! recorded one had when something came from outside.
 
+mod look;
+mod memory;
+mod outputs;
+mod reach;
+
+pub use look::Look;
+pub use outputs::Outputs;
+
 use crate::error::{EngineError, Halt};
-use crate::inject::Part;
 use crate::maps::Mapping;
 use crate::memory::Address;
 use crate::ptrace::{self, Registers};
 use crate::recording::{recorded, settled_at};
-use crate::report::{Ended, Seen};
+use crate::report::Ended;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
-use iced_x86::{Code, Decoder, DecoderOptions, Instruction};
-use nix::sys::memfd::{MFdFlags, memfd_create};
+use iced_x86::Code;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
-use std::io::Write;
 use std::ops::Range;
-use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
 use std::rc::Rc;
-use why_record::event::{self, Access, Cause, Event, Source, Stream, Thread};
+use why_record::event::{self, Cause, Event, Thread};
 use why_record::files::Files;
 use why_record::position::Moment;
-use why_record::registers::{Changed, FLAGS, R11, RCX, RIP, Registers as Recorded};
+use why_record::registers::{Changed, FLAGS, R11, RCX, Registers as Recorded};
 use why_record::store::Recording;
 use why_record::stream::Reader;
 use why_translate::context::APP_GS;
@@ -67,54 +69,6 @@ pub struct Replayer {
     look_at: Option<u64>,
     /// Where the output of all processes goes.
     outputs: Rc<RefCell<Outputs>>,
-}
-
-/// What is to be seen of a replay, and when.
-#[derive(Clone, Debug)]
-pub struct Look {
-    pub at: Moment,
-    pub memory: Vec<Range<u64>>,
-    /// Nothing of what the program writes is to be seen.
-    pub silent: bool,
-}
-
-/// What all processes write, in the order in which it was recorded.
-pub struct Outputs {
-    output: Box<dyn Write>,
-    error: Box<dyn Write>,
-    /// The number of the write that is next.
-    next: u64,
-    early: BTreeMap<u64, (Stream, Vec<u8>)>,
-}
-
-impl Outputs {
-    pub fn new(output: Box<dyn Write>, error: Box<dyn Write>) -> Outputs {
-        Outputs { output, error, next: 0, early: BTreeMap::new() }
-    }
-
-    fn add(&mut self, order: u64, stream: Stream, bytes: Vec<u8>) {
-        self.early.insert(order, (stream, bytes));
-        while let Some((stream, bytes)) = self.early.remove(&self.next) {
-            self.write(stream, &bytes);
-            self.next += 1;
-        }
-    }
-
-    fn write(&mut self, stream: Stream, bytes: &[u8]) {
-        let to = match stream {
-            Stream::Output => &mut self.output,
-            Stream::Error => &mut self.error,
-        };
-        // Whoever reads it may have gone, as in a pipe to `head`.
-        let _ = to.write_all(bytes).and_then(|()| to.flush());
-    }
-
-    /// Writes what is left when a process of the recording was cut short.
-    fn finish(&mut self) {
-        for (_, (stream, bytes)) in std::mem::take(&mut self.early) {
-            self.write(stream, &bytes);
-        }
-    }
 }
 
 #[derive(Clone)]
@@ -173,50 +127,6 @@ impl Replayer {
         self.stream = Reader::open(&path).map_err(EngineError::Recording)?;
         self.threads.clear();
         Ok(())
-    }
-
-    /// Memory that may be mapped several times, at least so large.
-    fn object(&mut self, object: u32, size: u64) -> Outcome<File> {
-        let making = |error| EngineError::system("making shared memory")(error);
-        let file = match self.objects.entry(object) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                let made = memfd_create(c"shared", MFdFlags::MFD_CLOEXEC);
-                new.insert(File::from(made.map_err(|error| making(error.into()))?))
-            }
-        };
-        if file.metadata().map_err(making)?.len() < size {
-            file.set_len(size).map_err(making)?;
-        }
-        Ok(file.try_clone().map_err(making)?)
-    }
-
-    fn write_to_object(&self, at: Address, bytes: &[u8]) -> bool {
-        let view = self.views.iter().rev().find(|(range, ..)| range.contains(&at));
-        view.is_some_and(|(range, object, offset)| {
-            self.objects[object].write_all_at(bytes, offset + (at - range.start)).is_ok()
-        })
-    }
-
-    /// If it is to be looked at before the next event: after how many instructions.
-    fn ticks_to_look(&self, event: u64, instructions: u64) -> Outcome<Option<u64>> {
-        let Some(look) = &self.look else {
-            return Ok(None);
-        };
-        match look.at {
-            Moment::Start => Ok(Some(0)),
-            Moment::End => Ok(None),
-            Moment::At(position) if event > position.event => {
-                let how = format!("no thread goes on with event {}", position.event);
-                Err(EngineError::NoMoment { position: position.to_string(), how }.into())
-            }
-            Moment::At(position) if event < position.event => Ok(None),
-            Moment::At(position) if position.ticks > instructions => {
-                let how = format!("only {instructions} instructions follow event {event}");
-                Err(EngineError::NoMoment { position: position.to_string(), how }.into())
-            }
-            Moment::At(position) => Ok(Some(position.ticks)),
-        }
     }
 
     fn next_event(&mut self) -> Outcome<Option<Event>> {
@@ -407,67 +317,6 @@ impl Supervisor {
         self.replay_stop(tid, &registers, Cause::Call(registers.rax as u32))
     }
 
-    /// Runs the thread until the process has executed so many instructions.
-    pub(crate) fn run_up_to(&mut self, tid: Tid, registers: Registers, at: u64) -> Outcome<()> {
-        /// A unit may have executed so many before it looks.
-        const FEW: u64 = 64;
-        let count = self.space_of(tid).count();
-        let left = at.wrapping_sub(count);
-        self.task(tid).stops_at = Some(at);
-        if left == 0 && self.replayer(tid).look_at == Some(at) {
-            let gs_base = self.space_of(tid).read_slot(APP_GS);
-            return self.replay_seen(tid, recorded(&registers, gs_base));
-        }
-        if left == 0 {
-            let stop = self.replayer(tid).next.clone().expect("a stop was set");
-            let repetitions = registers.rcx.wrapping_sub(stop.registers.0[RCX]);
-            let repeats = |insn: Instruction| {
-                insn.is_string_instruction() && (insn.has_rep_prefix() || insn.has_repne_prefix())
-            };
-            if repetitions != 0
-                && registers.rip == stop.registers.0[RIP]
-                && repeats(self.instruction_at(tid, registers.rip))
-            {
-                // It was stopped within a string instruction.
-                return self.enter_part(tid, registers, repetitions);
-            }
-            return self.replay_stop(tid, &registers, stop.cause);
-        }
-        let progress = self.task(tid).looked_at.replace(count) != Some(count);
-        if left <= FEW || !progress {
-            return self.enter_few(tid, registers, left.min(FEW) as usize, false);
-        }
-        self.space_of(tid).stop_within(left - FEW);
-        self.enter(tid, registers)
-    }
-
-    fn instruction_at(&mut self, tid: Tid, pc: Address) -> Instruction {
-        let mut bytes = [0; 15];
-        let got = self.space_of(tid).memory.read(pc, &mut bytes).unwrap_or(0);
-        Decoder::with_ip(64, &bytes[..got], pc, DecoderOptions::NONE).decode()
-    }
-
-    /// Lets a string instruction repeat itself only so often.
-    fn enter_part(&mut self, tid: Tid, registers: Registers, repetitions: u64) -> Outcome<()> {
-        let left = registers.rcx.wrapping_sub(repetitions);
-        self.task(tid).in_part = Some((registers.rip, left));
-        self.enter_few(tid, Registers { rcx: repetitions, ..registers }, 1, false)
-    }
-
-    /// A thread has come to where somebody has to look how far it has come.
-    pub(crate) fn stopped_on_the_way(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        if let Some((rip, rcx)) = self.task(tid).in_part.take() {
-            self.adjust_count(tid, -1);
-            let cause = self.replayer(tid).next.as_ref().map(|stop| stop.cause);
-            let registers = Registers { rip, rcx, ..registers };
-            return self.replay_stop(tid, &registers, cause.expect("a stop was set"));
-        }
-        match self.task(tid).stops_at {
-            Some(at) => self.run_up_to(tid, registers, at),
-            None => self.enter(tid, registers),
-        }
-    }
-
     /// Registers as the engine has them.
     fn application_registers(&mut self, tid: Tid, recorded: &Recorded) -> Outcome<Registers> {
         let base = ptrace::registers(tid)?;
@@ -544,154 +393,6 @@ impl Supervisor {
         Ok(())
     }
 
-    fn replay_map(
-        &mut self,
-        tid: Tid,
-        at: Address,
-        size: u64,
-        access: Access,
-        source: &Source,
-    ) -> Outcome<()> {
-        let range = at..at.saturating_add(size);
-        self.forget_code(tid, range.clone())?;
-        // What is the engine's the program has never touched, though it may have asked for
-        // all memory from here to there.
-        for part in without(&range, &self.space_of(tid).own_ranges()) {
-            self.replay_map_part(tid, part.clone(), part.start - at, access, source)?;
-        }
-        if let Source::Shared { object, offset } = source {
-            self.replayer(tid).views.push((range.clone(), *object, *offset));
-        }
-        self.replayer(tid).mapped.push(range.clone());
-        if access.execute {
-            let shared = matches!(source, Source::Shared { .. });
-            self.allow_code(tid, range, access.write, shared)?;
-        }
-        Ok(())
-    }
-
-    /// Maps what lies so far from the beginning of a source.
-    fn replay_map_part(
-        &mut self,
-        tid: Tid,
-        range: Range<Address>,
-        distance: u64,
-        access: Access,
-        source: &Source,
-    ) -> Outcome<()> {
-        let (at, size) = (range.start, range.end - range.start);
-        let fixed = libc::MAP_PRIVATE | libc::MAP_FIXED;
-        let protection = protection(access);
-        let part = |offset: u64| Part { at, offset: offset + distance, size, times: 1, protection };
-        match source {
-            Source::Zero | Source::Stack => {
-                let grows = if *source == Source::Stack { libc::MAP_GROWSDOWN } else { 0 };
-                let flags = (fixed | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | grows) as u64;
-                let map = [at, size, protection as u64, flags, u64::MAX, 0];
-                self.must(tid, "mapping recorded memory", libc::SYS_mmap, map)?;
-            }
-            Source::Shared { object, offset } => {
-                let part = part(*offset);
-                let file = self.replayer(tid).object(*object, part.offset.saturating_add(size))?;
-                let shared = libc::MAP_SHARED | libc::MAP_FIXED;
-                self.map_recorded(tid, file.as_fd(), libc::O_RDWR, &part, shared)?;
-            }
-            Source::File { hash, offset } => {
-                let file = self.replayer(tid).files.open(*hash).map_err(EngineError::Recording)?;
-                self.map_recorded(tid, file.as_fd(), libc::O_RDONLY, &part(*offset), fixed)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Another program begins: where the last one's translations are, it may have memory.
-    fn start_cache_afresh(&mut self, tid: Tid) -> Outcome<()> {
-        self.own_code(tid)?;
-        let code = self.space_of(tid).code.clone();
-        let far: Vec<Range<Address>> = {
-            let mut code = code.borrow_mut();
-            code.flush();
-            // The first one is at home.
-            code.arenas.drain(1..).map(|arena| arena.range()).collect()
-        };
-        for range in far {
-            let arguments = [range.start, range.end - range.start, 0, 0, 0, 0];
-            self.must(tid, "unmapping the code cache", libc::SYS_munmap, arguments)?;
-        }
-        Ok(())
-    }
-
-    fn replay_unmap(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
-        self.forget_code(tid, range.clone())?;
-        for part in without(&range, &self.space_of(tid).own_ranges()) {
-            let arguments = [part.start, part.end - part.start, 0, 0, 0, 0];
-            self.must(tid, "unmapping recorded memory", libc::SYS_munmap, arguments)?;
-        }
-        Ok(())
-    }
-
-    fn set_access(&mut self, tid: Tid, range: Range<Address>, access: Access) -> Outcome<()> {
-        self.forget_code(tid, range.clone())?;
-        for part in without(&range, &self.space_of(tid).own_ranges()) {
-            self.protect(tid, part.start, part.end - part.start, protection(access))?;
-        }
-        if access.execute {
-            let shared =
-                self.replayer(tid).views.iter().any(|(view, ..)| view.contains(&range.start));
-            self.allow_code(tid, range, access.write, shared)?;
-        }
-        Ok(())
-    }
-
-    fn replay_move(
-        &mut self,
-        tid: Tid,
-        from: Range<Address>,
-        to: Range<Address>,
-        stays: bool,
-    ) -> Outcome<()> {
-        let regions = &self.space_of(tid).regions;
-        let executable = regions.is_executable(from.start);
-        let writable = regions.is_writable(from.start);
-        if executable {
-            // A moved page keeps its protection, so it must have the one it should have.
-            self.unwatch_range(tid, &from)?;
-        }
-        self.forget_code(tid, from.clone())?;
-        self.forget_code(tid, to.clone())?;
-        let mut flags = 0;
-        if from.start != to.start {
-            flags |= libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        }
-        if stays {
-            flags |= libc::MREMAP_DONTUNMAP;
-        }
-        let (size, new_size) = (from.end - from.start, to.end - to.start);
-        let arguments = [from.start, size, new_size, flags as u64, to.start, 0];
-        self.must(tid, "moving recorded memory", libc::SYS_mremap, arguments)?;
-        self.replayer(tid).mapped.push(to.clone());
-        if executable {
-            self.allow_code(tid, to, writable, false)?;
-        }
-        Ok(())
-    }
-
-    fn replay_output(
-        &mut self,
-        tid: Tid,
-        stream: Stream,
-        order: u64,
-        range: Range<Address>,
-    ) -> Outcome<()> {
-        /// No write is larger.
-        const MOST: u64 = 0x7fff_f000;
-        let mut bytes = vec![0; (range.end - range.start).min(MOST) as usize];
-        let got = self.space_of(tid).memory.read(range.start, &mut bytes).unwrap_or(0);
-        bytes.truncate(got);
-        self.replayer(tid).outputs.borrow_mut().add(order, stream, bytes);
-        Ok(())
-    }
-
     /// A process of the recording begins, as a copy of this one.
     fn replay_fork(&mut self, tid: Tid, child: Thread) -> Outcome<()> {
         let replayer = self.replayer(tid);
@@ -721,36 +422,6 @@ impl Supervisor {
         self.task(tid).state = State::Running;
         self.own_log_of_fork(tid)?;
         self.replay_on(tid)
-    }
-
-    /// The moment has come that was asked for.
-    fn replay_seen(&mut self, tid: Tid, registers: Recorded) -> Outcome<()> {
-        let count = self.space_of(tid).count();
-        let replayer = self.replayer(tid);
-        let look = replayer.look.clone().expect("somebody asked");
-        let (event, since) = replayer.resumed;
-        let (process, thread) = (replayer.process, replayer.running);
-        let pc = registers.0[RIP];
-        if let Moment::At(position) = look.at
-            && position.pc.is_some_and(|expected| expected != pc)
-        {
-            let how = format!("the next instruction there is at {pc:#x}");
-            return Err(EngineError::NoMoment { position: position.to_string(), how }.into());
-        }
-        let memory = look.memory.iter().map(|range| {
-            let mut bytes = vec![0; (range.end - range.start) as usize];
-            let got = self.spaces[&self.tasks[&tid].space].memory.read(range.start, &mut bytes);
-            bytes.truncate(got.unwrap_or(0));
-            (range.start, bytes)
-        });
-        let memory = memory.collect();
-        let (ticks, registers) = (count - since, registers.0.to_vec());
-        self.report.seen = Some(Seen { process, thread, event, ticks, registers, memory });
-        for task in self.tasks.values() {
-            // SAFETY: plain system call; these are our own tracees.
-            unsafe { libc::kill(task.pid, libc::SIGKILL) };
-        }
-        Err(Halt::Gone)
     }
 
     /// The recorded process ended here.
@@ -791,31 +462,6 @@ impl Supervisor {
         }
         (self.options.on_end)(&self.report);
     }
-}
-
-/// A range without some others.
-fn without(range: &Range<Address>, others: &[Range<Address>]) -> Vec<Range<Address>> {
-    let mut parts = vec![range.clone()];
-    for other in others {
-        let cut = |part: Range<Address>| {
-            let before = part.start..part.end.min(other.start);
-            let after = part.start.max(other.end)..part.end;
-            [before, after].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>()
-        };
-        parts = parts.into_iter().flat_map(cut).collect();
-    }
-    parts
-}
-
-fn protection(access: Access) -> i32 {
-    let mut protection = libc::PROT_NONE;
-    if access.read || access.execute {
-        protection |= libc::PROT_READ;
-    }
-    if access.write {
-        protection |= libc::PROT_WRITE;
-    }
-    protection
 }
 
 fn diverged(event: u64, how: String) -> Halt {

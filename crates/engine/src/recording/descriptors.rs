@@ -1,0 +1,163 @@
+//! What the program writes to its standard streams, and to files that are mapped.
+
+use crate::maps;
+use crate::memory::Address;
+use crate::ptrace::Registers;
+use crate::supervisor::{Outcome, Supervisor};
+use crate::task::Tid;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::os::unix::fs::MetadataExt;
+use why_record::event::{Event, Source, Stream};
+use why_translate::context::WATCHED_DESCRIPTORS;
+
+impl Supervisor {
+    /// Which descriptors the supervisor must see written to.
+    pub(super) fn watch_descriptors(&mut self, tid: Tid) {
+        let pid = self.tasks[&tid].pid;
+        let space = self.space_id(tid);
+        let Some(recorder) = &mut self.recorder else {
+            return;
+        };
+        let Some(log) = recorder.logs.get_mut(&space) else {
+            return;
+        };
+        let streams = recorder.streams.get(&pid);
+        let unmapped = recorder.unmapped.get(&pid);
+        let table: Vec<u8> = (0..256)
+            .map(|fd| {
+                let is_stream = streams.is_some_and(|streams| streams.contains_key(&fd));
+                let is_unmapped = unmapped.is_some_and(|unmapped| unmapped.contains(&fd));
+                u8::from(is_stream || !recorder.objects.is_empty() && !is_unmapped)
+            })
+            .collect();
+        if log.watched != table {
+            let space = &self.spaces[&space];
+            let _ = space.memory.write(space.context + WATCHED_DESCRIPTORS as u64, &table);
+            log.watched = table;
+        }
+    }
+
+    /// A call may have changed a file of which parts are mapped, and so memory.
+    pub(super) fn record_written_file(
+        &mut self,
+        tid: Tid,
+        name: &str,
+        r: &Registers,
+    ) -> Outcome<()> {
+        let recorder = self.recorder.as_ref().expect("recording");
+        let descriptor = match name {
+            "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "ftruncate"
+            | "fallocate" | "sendfile" => r.rdi,
+            "copy_file_range" | "splice" => r.rdx,
+            _ => return Ok(()),
+        };
+        if recorder.objects.is_empty() {
+            return Ok(());
+        }
+        let Ok(file) = std::fs::metadata(format!("/proc/{tid}/fd/{}", descriptor as i32)) else {
+            return Ok(());
+        };
+        let (major, minor) = (libc::major(file.dev()), libc::minor(file.dev()));
+        let identity = (format!("{major:02x}:{minor:02x}"), file.ino());
+        if !recorder.objects.contains_key(&identity) {
+            let recorder = self.recorder.as_mut().expect("recording");
+            recorder.unmapped.entry(self.tasks[&tid].pid).or_default().insert(descriptor as i32);
+            return Ok(());
+        }
+        for mapping in maps::read(tid)? {
+            if mapping.shared && (mapping.device.clone(), mapping.inode) == identity {
+                let source = Source::Shared { object: 0, offset: mapping.offset };
+                self.record_changes(tid, mapping.range, &source)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a call wrote to the program's standard streams.
+    pub(super) fn record_output(
+        &mut self,
+        tid: Tid,
+        name: &str,
+        r: &Registers,
+        result: u64,
+    ) -> Outcome<()> {
+        let (space, pid) = (self.space_id(tid), self.tasks[&tid].pid);
+        let recorder = self.recorder.as_mut().expect("recording");
+        let streams = recorder.streams.entry(pid).or_default();
+        follow_descriptors(streams, name, r, result);
+        if let Some(unmapped) = recorder.unmapped.get_mut(&pid) {
+            forget_descriptors(unmapped, name, r, result);
+        }
+        let Some(&stream) = streams.get(&(r.rdi as i32)) else {
+            return Ok(());
+        };
+        let mut left = if (result as i64) < 0 { 0 } else { result };
+        let parts: Vec<(Address, u64)> = match name {
+            "write" => vec![(r.rsi, left)],
+            "writev" => {
+                let memory = &self.spaces[&space].memory;
+                let word = |at: Address| memory.read_u64(at).unwrap_or(0);
+                let part = |i: u64| (word(r.rsi + 16 * i), word(r.rsi + 16 * i + 8));
+                (0..r.rdx.min(1024)).map(part).collect()
+            }
+            _ => return Ok(()),
+        };
+        for (at, size) in parts {
+            let size = size.min(left);
+            left -= size;
+            if size > 0 {
+                let recorder = self.recorder.as_mut().expect("recording");
+                let order = recorder.outputs;
+                recorder.outputs += 1;
+                recorder.add(space, &Event::Output { stream, order, at, size })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A process has been created that has descriptors of its own.
+    pub(crate) fn record_descriptors(&mut self, parent: Tid, child: Tid) {
+        if let Some(recorder) = &mut self.recorder {
+            let streams = recorder.streams.get(&parent).cloned().unwrap_or_default();
+            recorder.streams.insert(child, streams);
+        }
+    }
+}
+
+/// What a call does to the descriptors of the standard streams.
+fn follow_descriptors(
+    streams: &mut FxHashMap<i32, Stream>,
+    name: &str,
+    r: &Registers,
+    result: u64,
+) {
+    let result = result as i64;
+    if result < 0 {
+        return;
+    }
+    let copies = match name {
+        "dup" | "dup2" | "dup3" => true,
+        "fcntl" => matches!(r.rsi as i32, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC),
+        _ => false,
+    };
+    if copies {
+        match streams.get(&(r.rdi as i32)).copied() {
+            Some(stream) => streams.insert(result as i32, stream),
+            None => streams.remove(&(result as i32)),
+        };
+    } else if name == "close" {
+        streams.remove(&(r.rdi as i32));
+    } else if name == "close_range" && r.rdx & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0 {
+        streams.retain(|&fd, _| !(r.rdi as u32..=r.rsi as u32).contains(&(fd as u32)));
+    }
+}
+
+/// Which descriptors are others after a call.
+fn forget_descriptors(known: &mut FxHashSet<i32>, name: &str, r: &Registers, result: u64) {
+    match name {
+        "dup" | "dup2" | "dup3" | "fcntl" => drop(known.remove(&(result as i32))),
+        "close" => drop(known.remove(&(r.rdi as i32))),
+        "close_range" => known.clear(),
+        _ => {}
+    }
+}

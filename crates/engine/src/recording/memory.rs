@@ -1,0 +1,251 @@
+//! What is in memory that the program has not computed, and where it is mapped.
+
+use crate::error::Halt;
+use crate::maps::{self, Mapping};
+use crate::memory::{Address, PAGE};
+use crate::memory_calls::DISCARDS;
+use crate::ptrace::Registers;
+use crate::supervisor::{Outcome, Supervisor};
+use crate::task::Tid;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use why_record::event::{Access, Event, Source};
+
+impl Supervisor {
+    /// Memory that is there, with what is in it.
+    pub(super) fn record_mapping(&mut self, tid: Tid, mapping: &Mapping) -> Outcome<()> {
+        let source = self.record_fresh_mapping(tid, mapping)?;
+        if mapping.writable || mapping.shared {
+            self.record_changes(tid, mapping.range.clone(), &source)?;
+        }
+        Ok(())
+    }
+
+    /// Memory that holds nothing but what it was mapped from.
+    pub(super) fn record_fresh_mapping(&mut self, tid: Tid, mapping: &Mapping) -> Outcome<Source> {
+        let range = mapping.range.clone();
+        let source = if mapping.name == "[stack]" {
+            Source::Stack
+        } else if mapping.shared {
+            let recorder = self.recorder.as_mut().expect("recording");
+            let identity = (mapping.device.clone(), mapping.inode);
+            let next = recorder.objects.len() as u32;
+            let object = *recorder.objects.entry(identity).or_insert(next);
+            if object == next {
+                recorder.unmapped.clear();
+            }
+            Source::Shared { object, offset: mapping.offset }
+        } else if mapping.inode == 0 {
+            Source::Zero
+        } else {
+            let path = format!("/proc/{tid}/map_files/{:x}-{:x}", range.start, range.end);
+            let recorder = self.recorder.as_mut().expect("recording");
+            let hash = recorder.keep(Path::new(&path)).or_else(|error| match error {
+                Halt::Engine(_) => recorder.keep(Path::new(&mapping.name)),
+                gone => Err(gone),
+            })?;
+            Source::File { hash, offset: mapping.offset }
+        };
+        let access =
+            Access { read: mapping.readable, write: mapping.writable, execute: mapping.executable };
+        let size = range.end - range.start;
+        self.record(tid, &Event::Mapped { at: range.start, size, access, source: source.clone() })?;
+        Ok(source)
+    }
+
+    /// What of a mapping's memory is not what it was mapped from.
+    pub(super) fn record_changes(
+        &mut self,
+        tid: Tid,
+        range: Range<Address>,
+        source: &Source,
+    ) -> Outcome<()> {
+        let file = match source {
+            Source::File { hash, offset } => {
+                let recorder = self.recorder.as_ref().expect("recording");
+                let file = File::open(recorder.files.path(*hash)).ok();
+                file.map(|file| (file, *offset))
+            }
+            _ => None,
+        };
+        let (mut page, mut original) = ([0; PAGE as usize], [0; PAGE as usize]);
+        for at in range.clone().step_by(PAGE as usize) {
+            if self.space_of(tid).memory.read_exact(at, &mut page).is_err() {
+                continue;
+            }
+            original.fill(0);
+            if let Some((file, offset)) = &file {
+                let _ = file.read_at(&mut original, offset + (at - range.start));
+            }
+            if page != original || matches!(source, Source::Shared { .. }) {
+                self.record(tid, &Event::Wrote { at, bytes: page.to_vec() })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The program has written to its own memory as to a file.
+    pub(crate) fn record_write_to_memory(
+        &mut self,
+        tid: Tid,
+        r: &Registers,
+        result: u64,
+    ) -> Outcome<()> {
+        if self.recorder.is_none() || (result as i64) <= 0 {
+            return Ok(());
+        }
+        let at = match r.rax as i64 {
+            libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2 => r.r10,
+            _ => {
+                let info = std::fs::read_to_string(format!("/proc/{tid}/fdinfo/{}", r.rdi as i32));
+                let info = info.unwrap_or_default();
+                let place = info.strip_prefix("pos:").and_then(|rest| rest.lines().next());
+                let end: u64 = place.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+                end.saturating_sub(result)
+            }
+        };
+        self.record_memory(tid, at..at.saturating_add(result))
+    }
+
+    /// What is in this memory now, as far as it can be read.
+    pub(super) fn record_memory(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
+        // What is not there cannot have been written to, whatever the arguments said.
+        const MOST: u64 = 1 << 31;
+        let mut bytes = vec![0; (range.end - range.start).min(MOST) as usize];
+        let got = self.space_of(tid).memory.read(range.start, &mut bytes).unwrap_or(0);
+        bytes.truncate(got);
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.record(tid, &Event::Wrote { at: range.start, bytes })
+    }
+
+    /// A call has changed the map of memory.
+    pub(crate) fn record_memory_call(
+        &mut self,
+        tid: Tid,
+        r: &Registers,
+        result: u64,
+    ) -> Outcome<()> {
+        if self.recorder.is_none() || (-4095..0).contains(&(result as i64)) {
+            return Ok(());
+        }
+        let pages = |size: u64| size.next_multiple_of(PAGE);
+        match r.rax as i64 {
+            libc::SYS_munmap => {
+                self.record(tid, &Event::Unmapped { at: r.rdi, size: pages(r.rsi) })
+            }
+            libc::SYS_mprotect | libc::SYS_pkey_mprotect => {
+                let (at, size) = (r.rdi, pages(r.rsi));
+                self.record(tid, &Event::Protected { at, size, access: access(r.rdx) })
+            }
+            libc::SYS_mmap => self.record_mmap(tid, r, result),
+            libc::SYS_mremap => {
+                if r.rsi == 0 {
+                    // Shared memory is mapped once more.
+                    let maps = maps::read(tid)?;
+                    let mapping = maps.iter().find(|m| m.range.contains(&result)).cloned();
+                    return mapping.map_or(Ok(()), |mapping| self.record_mapping(tid, &mapping));
+                }
+                let (size, new_size) = (pages(r.rsi), pages(r.rdx));
+                let stays = r.r10 as i32 & libc::MREMAP_DONTUNMAP != 0;
+                self.record(tid, &Event::Moved { from: r.rdi, size, to: result, new_size, stays })
+            }
+            libc::SYS_madvise if !DISCARDS.contains(&(r.rdx as i32)) => Ok(()),
+            libc::SYS_madvise => self.record_discard(tid, r.rdi..r.rdi + pages(r.rsi)),
+            libc::SYS_shmat => {
+                let maps = maps::read(tid)?;
+                let mapping = maps.iter().find(|m| m.range.contains(&result)).cloned();
+                let Some(mapping) = mapping else {
+                    return Err(Halt::Gone);
+                };
+                let size = mapping.range.end - mapping.range.start;
+                if let Some(log) = self.log(tid) {
+                    log.segments.insert(result, size);
+                }
+                self.record_mapping(tid, &mapping)
+            }
+            libc::SYS_shmdt => {
+                let size = self.log(tid).and_then(|log| log.segments.remove(&r.rdi)).unwrap_or(0);
+                self.record(tid, &Event::Unmapped { at: r.rdi, size })
+            }
+            _ => Err(crate::unknown::call(r.rax, r.rip - 2).into()),
+        }
+    }
+
+    pub(super) fn record_mmap(&mut self, tid: Tid, r: &Registers, at: Address) -> Outcome<()> {
+        let (size, flags) = (r.rsi.next_multiple_of(PAGE), r.r10 as i32);
+        let shared = flags & 0xf != libc::MAP_PRIVATE;
+        let source = if shared {
+            let maps = maps::read(tid)?;
+            let Some(mapping) = maps.iter().find(|m| m.range.contains(&at)) else {
+                return Err(Halt::Gone);
+            };
+            let executable = r.rdx & libc::PROT_EXEC as u64 != 0;
+            let offset = mapping.offset + (at - mapping.range.start);
+            let part = Mapping { range: at..at + size, offset, executable, ..mapping.clone() };
+            return self.record_mapping(tid, &part);
+        } else if flags & libc::MAP_GROWSDOWN != 0 {
+            Source::Stack
+        } else if flags & libc::MAP_ANONYMOUS != 0 {
+            Source::Zero
+        } else {
+            let path = format!("/proc/{tid}/fd/{}", r.r8 as i32);
+            let recorder = self.recorder.as_mut().expect("recording");
+            let hash = recorder.keep(Path::new(&path))?;
+            Source::File { hash, offset: r.r9 }
+        };
+        self.record(tid, &Event::Mapped { at, size, access: access(r.rdx), source })
+    }
+
+    /// What was in this memory is gone: it is as it was mapped.
+    pub(super) fn record_discard(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
+        let maps = maps::read(tid)?;
+        for mapping in
+            maps.iter().filter(|m| m.range.start < range.end && m.range.end > range.start)
+        {
+            let start = mapping.range.start.max(range.start);
+            let end = mapping.range.end.min(range.end);
+            let part = Mapping {
+                range: start..end,
+                offset: mapping.offset + (start - mapping.range.start),
+                executable: self.space_of(tid).regions.is_executable(start),
+                ..mapping.clone()
+            };
+            // What is shared is still there for others.
+            if !part.shared {
+                self.record_fresh_mapping(tid, &part)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The heap now ends there.
+    pub(crate) fn record_heap(&mut self, tid: Tid, end: Address) -> Outcome<()> {
+        let Some(log) = self.log(tid) else {
+            return Ok(());
+        };
+        let before = log.heap_end.replace(end).unwrap_or(end).next_multiple_of(PAGE);
+        let end = end.next_multiple_of(PAGE);
+        let access = Access { read: true, write: true, execute: false };
+        if end > before {
+            let size = end - before;
+            self.record(tid, &Event::Mapped { at: before, size, access, source: Source::Zero })
+        } else if end < before {
+            self.record(tid, &Event::Unmapped { at: end, size: before - end })
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn access(protection: u64) -> Access {
+    let has = |bit: i32| protection & bit as u64 != 0;
+    Access {
+        read: has(libc::PROT_READ),
+        write: has(libc::PROT_WRITE),
+        execute: has(libc::PROT_EXEC),
+    }
+}

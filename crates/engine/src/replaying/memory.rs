@@ -1,0 +1,204 @@
+//! The map of memory, as the stream tells it.
+
+use super::Replayer;
+use crate::error::EngineError;
+use crate::inject::Part;
+use crate::memory::Address;
+use crate::supervisor::{Outcome, Supervisor};
+use crate::task::Tid;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use std::collections::hash_map::Entry;
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use why_record::event::{Access, Source};
+
+impl Replayer {
+    /// Memory that may be mapped several times, at least so large.
+    pub(super) fn object(&mut self, object: u32, size: u64) -> Outcome<File> {
+        let making = |error| EngineError::system("making shared memory")(error);
+        let file = match self.objects.entry(object) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let made = memfd_create(c"shared", MFdFlags::MFD_CLOEXEC);
+                new.insert(File::from(made.map_err(|error| making(error.into()))?))
+            }
+        };
+        if file.metadata().map_err(making)?.len() < size {
+            file.set_len(size).map_err(making)?;
+        }
+        Ok(file.try_clone().map_err(making)?)
+    }
+
+    pub(super) fn write_to_object(&self, at: Address, bytes: &[u8]) -> bool {
+        let view = self.views.iter().rev().find(|(range, ..)| range.contains(&at));
+        view.is_some_and(|(range, object, offset)| {
+            self.objects[object].write_all_at(bytes, offset + (at - range.start)).is_ok()
+        })
+    }
+}
+
+impl Supervisor {
+    pub(super) fn replay_map(
+        &mut self,
+        tid: Tid,
+        at: Address,
+        size: u64,
+        access: Access,
+        source: &Source,
+    ) -> Outcome<()> {
+        let range = at..at.saturating_add(size);
+        self.forget_code(tid, range.clone())?;
+        // What is the engine's the program has never touched, though it may have asked for
+        // all memory from here to there.
+        for part in without(&range, &self.space_of(tid).own_ranges()) {
+            self.replay_map_part(tid, part.clone(), part.start - at, access, source)?;
+        }
+        if let Source::Shared { object, offset } = source {
+            self.replayer(tid).views.push((range.clone(), *object, *offset));
+        }
+        self.replayer(tid).mapped.push(range.clone());
+        if access.execute {
+            let shared = matches!(source, Source::Shared { .. });
+            self.allow_code(tid, range, access.write, shared)?;
+        }
+        Ok(())
+    }
+
+    /// Maps what lies so far from the beginning of a source.
+    pub(super) fn replay_map_part(
+        &mut self,
+        tid: Tid,
+        range: Range<Address>,
+        distance: u64,
+        access: Access,
+        source: &Source,
+    ) -> Outcome<()> {
+        let (at, size) = (range.start, range.end - range.start);
+        let fixed = libc::MAP_PRIVATE | libc::MAP_FIXED;
+        let protection = protection(access);
+        let part = |offset: u64| Part { at, offset: offset + distance, size, times: 1, protection };
+        match source {
+            Source::Zero | Source::Stack => {
+                let grows = if *source == Source::Stack { libc::MAP_GROWSDOWN } else { 0 };
+                let flags = (fixed | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | grows) as u64;
+                let map = [at, size, protection as u64, flags, u64::MAX, 0];
+                self.must(tid, "mapping recorded memory", libc::SYS_mmap, map)?;
+            }
+            Source::Shared { object, offset } => {
+                let part = part(*offset);
+                let file = self.replayer(tid).object(*object, part.offset.saturating_add(size))?;
+                let shared = libc::MAP_SHARED | libc::MAP_FIXED;
+                self.map_recorded(tid, file.as_fd(), libc::O_RDWR, &part, shared)?;
+            }
+            Source::File { hash, offset } => {
+                let file = self.replayer(tid).files.open(*hash).map_err(EngineError::Recording)?;
+                self.map_recorded(tid, file.as_fd(), libc::O_RDONLY, &part(*offset), fixed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Another program begins: where the last one's translations are, it may have memory.
+    pub(super) fn start_cache_afresh(&mut self, tid: Tid) -> Outcome<()> {
+        self.own_code(tid)?;
+        let code = self.space_of(tid).code.clone();
+        let far: Vec<Range<Address>> = {
+            let mut code = code.borrow_mut();
+            code.flush();
+            // The first one is at home.
+            code.arenas.drain(1..).map(|arena| arena.range()).collect()
+        };
+        for range in far {
+            let arguments = [range.start, range.end - range.start, 0, 0, 0, 0];
+            self.must(tid, "unmapping the code cache", libc::SYS_munmap, arguments)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn replay_unmap(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
+        self.forget_code(tid, range.clone())?;
+        for part in without(&range, &self.space_of(tid).own_ranges()) {
+            let arguments = [part.start, part.end - part.start, 0, 0, 0, 0];
+            self.must(tid, "unmapping recorded memory", libc::SYS_munmap, arguments)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_access(
+        &mut self,
+        tid: Tid,
+        range: Range<Address>,
+        access: Access,
+    ) -> Outcome<()> {
+        self.forget_code(tid, range.clone())?;
+        for part in without(&range, &self.space_of(tid).own_ranges()) {
+            self.protect(tid, part.start, part.end - part.start, protection(access))?;
+        }
+        if access.execute {
+            let shared =
+                self.replayer(tid).views.iter().any(|(view, ..)| view.contains(&range.start));
+            self.allow_code(tid, range, access.write, shared)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn replay_move(
+        &mut self,
+        tid: Tid,
+        from: Range<Address>,
+        to: Range<Address>,
+        stays: bool,
+    ) -> Outcome<()> {
+        let regions = &self.space_of(tid).regions;
+        let executable = regions.is_executable(from.start);
+        let writable = regions.is_writable(from.start);
+        if executable {
+            // A moved page keeps its protection, so it must have the one it should have.
+            self.unwatch_range(tid, &from)?;
+        }
+        self.forget_code(tid, from.clone())?;
+        self.forget_code(tid, to.clone())?;
+        let mut flags = 0;
+        if from.start != to.start {
+            flags |= libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        }
+        if stays {
+            flags |= libc::MREMAP_DONTUNMAP;
+        }
+        let (size, new_size) = (from.end - from.start, to.end - to.start);
+        let arguments = [from.start, size, new_size, flags as u64, to.start, 0];
+        self.must(tid, "moving recorded memory", libc::SYS_mremap, arguments)?;
+        self.replayer(tid).mapped.push(to.clone());
+        if executable {
+            self.allow_code(tid, to, writable, false)?;
+        }
+        Ok(())
+    }
+}
+
+/// A range without some others.
+fn without(range: &Range<Address>, others: &[Range<Address>]) -> Vec<Range<Address>> {
+    let mut parts = vec![range.clone()];
+    for other in others {
+        let cut = |part: Range<Address>| {
+            let before = part.start..part.end.min(other.start);
+            let after = part.start.max(other.end)..part.end;
+            [before, after].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>()
+        };
+        parts = parts.into_iter().flat_map(cut).collect();
+    }
+    parts
+}
+
+fn protection(access: Access) -> i32 {
+    let mut protection = libc::PROT_NONE;
+    if access.read || access.execute {
+        protection |= libc::PROT_READ;
+    }
+    if access.write {
+        protection |= libc::PROT_WRITE;
+    }
+    protection
+}

@@ -1,0 +1,78 @@
+//! Running up to a place that only a count of instructions tells.
+
+use crate::memory::Address;
+use crate::ptrace::Registers;
+use crate::recording::recorded;
+use crate::supervisor::{Outcome, Supervisor};
+use crate::task::Tid;
+use iced_x86::{Decoder, DecoderOptions, Instruction};
+use why_record::registers::{RCX, RIP};
+use why_translate::context::APP_GS;
+
+impl Supervisor {
+    /// Runs the thread until the process has executed so many instructions.
+    pub(crate) fn run_up_to(&mut self, tid: Tid, registers: Registers, at: u64) -> Outcome<()> {
+        /// A unit may have executed so many before it looks.
+        const FEW: u64 = 64;
+        let count = self.space_of(tid).count();
+        let left = at.wrapping_sub(count);
+        self.task(tid).stops_at = Some(at);
+        if left == 0 && self.replayer(tid).look_at == Some(at) {
+            let gs_base = self.space_of(tid).read_slot(APP_GS);
+            return self.replay_seen(tid, recorded(&registers, gs_base));
+        }
+        if left == 0 {
+            let stop = self.replayer(tid).next.clone().expect("a stop was set");
+            let repetitions = registers.rcx.wrapping_sub(stop.registers.0[RCX]);
+            let repeats = |insn: Instruction| {
+                insn.is_string_instruction() && (insn.has_rep_prefix() || insn.has_repne_prefix())
+            };
+            if repetitions != 0
+                && registers.rip == stop.registers.0[RIP]
+                && repeats(self.instruction_at(tid, registers.rip))
+            {
+                // It was stopped within a string instruction.
+                return self.enter_part(tid, registers, repetitions);
+            }
+            return self.replay_stop(tid, &registers, stop.cause);
+        }
+        let progress = self.task(tid).looked_at.replace(count) != Some(count);
+        if left <= FEW || !progress {
+            return self.enter_few(tid, registers, left.min(FEW) as usize, false);
+        }
+        self.space_of(tid).stop_within(left - FEW);
+        self.enter(tid, registers)
+    }
+
+    pub(super) fn instruction_at(&mut self, tid: Tid, pc: Address) -> Instruction {
+        let mut bytes = [0; 15];
+        let got = self.space_of(tid).memory.read(pc, &mut bytes).unwrap_or(0);
+        Decoder::with_ip(64, &bytes[..got], pc, DecoderOptions::NONE).decode()
+    }
+
+    /// Lets a string instruction repeat itself only so often.
+    pub(super) fn enter_part(
+        &mut self,
+        tid: Tid,
+        registers: Registers,
+        repetitions: u64,
+    ) -> Outcome<()> {
+        let left = registers.rcx.wrapping_sub(repetitions);
+        self.task(tid).in_part = Some((registers.rip, left));
+        self.enter_few(tid, Registers { rcx: repetitions, ..registers }, 1, false)
+    }
+
+    /// A thread has come to where somebody has to look how far it has come.
+    pub(crate) fn stopped_on_the_way(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        if let Some((rip, rcx)) = self.task(tid).in_part.take() {
+            self.adjust_count(tid, -1);
+            let cause = self.replayer(tid).next.as_ref().map(|stop| stop.cause);
+            let registers = Registers { rip, rcx, ..registers };
+            return self.replay_stop(tid, &registers, cause.expect("a stop was set"));
+        }
+        match self.task(tid).stops_at {
+            Some(at) => self.run_up_to(tid, registers, at),
+            None => self.enter(tid, registers),
+        }
+    }
+}
