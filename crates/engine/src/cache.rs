@@ -15,7 +15,7 @@ use why_translate::context::{SAVED_RCX, SAVED_RDX};
 use why_translate::{ExitKind, Place, SpanDetail, TranslateError};
 
 /// In the flags register.
-const TRAP_FLAG: u64 = 1 << 8;
+pub(crate) const TRAP_FLAG: u64 = 1 << 8;
 
 /// No instruction is longer.
 const LONGEST: usize = 15;

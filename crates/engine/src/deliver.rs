@@ -4,6 +4,7 @@
 //! one single step with the signal, which ends at the handler's first instruction.
 
 use crate::arena::Item;
+use crate::cache::TRAP_FLAG;
 use crate::code::UnitId;
 use crate::error::Halt;
 use crate::memory::{Address, page_of};
@@ -34,6 +35,9 @@ const TRAP_TRACE: i32 = 2;
 /// ucontext behind flags, link, stack and registers.
 const FRAME_MASK: u64 = 8 + 8 + 8 + 24 + 256;
 
+/// Where the flags lie in a frame.
+const FRAME_FLAGS: u64 = 8 + 8 + 8 + 24 + 17 * 8;
+
 impl Supervisor {
     /// A running thread is about to receive a signal.
     pub(crate) fn signalled(&mut self, tid: Tid) -> Outcome<()> {
@@ -41,9 +45,14 @@ impl Supervisor {
         if signals::is_synchronous(&info) {
             return self.faulted(tid, info);
         }
+        let info = self.task(tid).said_before(info);
         let signal = info.si_signo;
         if self.task(tid).hidden_mask & signals::bit(signal) != 0 {
             self.task(tid).hold_back(info);
+            return self.go_on_undisturbed(tid);
+        }
+        if self.task(tid).is_too_early(&info) {
+            self.send_again_later(tid, info);
             return self.go_on_undisturbed(tid);
         }
         match self.disposition(tid, signal) {
@@ -67,6 +76,24 @@ impl Supervisor {
                 Ok(ptrace::resume(tid, signal)?)
             }
         }
+    }
+
+    fn send_again_later(&mut self, tid: Tid, info: siginfo_t) {
+        self.task(tid).early.push((info, false));
+        self.start_timer();
+    }
+
+    /// Sends the signals that came too early, if it is time; whether there are more.
+    pub(crate) fn send_again(&mut self) -> bool {
+        for task in self.tasks.values_mut().filter(|task| !task.has_just_handled()) {
+            let (pid, tid) = (task.pid, task.tid);
+            for (info, sent) in task.early.iter_mut().filter(|(_, sent)| !sent) {
+                *sent = true;
+                // SAFETY: plain system call; its end, if it is gone, is reported separately.
+                unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, info.si_signo) };
+            }
+        }
+        self.tasks.values().any(|task| task.early.iter().any(|(_, sent)| !sent))
     }
 
     /// Brings a thread to an instruction boundary, and delivers the signal there.
@@ -117,6 +144,10 @@ impl Supervisor {
     pub(crate) fn deliver_pending(&mut self, tid: Tid) -> Outcome<bool> {
         if self.task(tid).pending.is_empty() {
             return Ok(false);
+        }
+        while let Some(index) = self.tasks[&tid].too_early() {
+            let info = self.task(tid).pending.remove(index).expect("just found");
+            self.send_again_later(tid, info);
         }
         let blocked = ptrace::signal_mask(tid)? | self.task(tid).hidden_mask;
         let task = self.task(tid);
@@ -228,7 +259,7 @@ impl Supervisor {
                 _ => ptrace::step(tid, 0)?,
             }
         }
-        self.after_handler_entry(tid, signal)?;
+        self.after_handler_entry(tid, signal, registers.eflags)?;
         let registers = ptrace::registers(tid)?;
         self.task(tid).state = State::Ready(registers);
         if self.deliver_pending(tid)? { Ok(()) } else { self.enter(tid, registers) }
@@ -241,8 +272,16 @@ impl Supervisor {
         }
     }
 
-    /// What the kernel did when it called a handler.
-    fn after_handler_entry(&mut self, tid: Tid, signal: i32) -> Outcome<()> {
+    /// What the kernel did when it called a handler; `flags` were interrupted.
+    fn after_handler_entry(&mut self, tid: Tid, signal: i32, flags: u64) -> Outcome<()> {
+        // In front of `popf` the kernel takes the step's trap flag for the application's.
+        let frame = ptrace::registers(tid)?.rsp;
+        let memory = &self.space_of(tid).memory;
+        if let Ok(saved) = memory.read_u64(frame + FRAME_FLAGS)
+            && (saved ^ flags) & TRAP_FLAG != 0
+        {
+            let _ = memory.write_u64(frame + FRAME_FLAGS, saved ^ TRAP_FLAG);
+        }
         let action = self.task(tid).actions.borrow().get(signal);
         if action.flags & libc::SA_RESETHAND as u64 != 0 {
             self.task(tid).actions.borrow_mut().reset(signal);
@@ -375,6 +414,7 @@ impl Supervisor {
             return self.call_over(tid, &call, registers.rax);
         }
         let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
+        let info = self.task(tid).said_before(info);
         let signal = info.si_signo;
         if self.task(tid).hidden_mask & signals::bit(signal) != 0 {
             self.task(tid).hold_back(info);
@@ -455,7 +495,7 @@ impl Supervisor {
         ptrace::step(tid, signal)?;
         match self.wait_for(tid)? {
             Stop::Signal(libc::SIGTRAP) => {
-                self.after_handler_entry(tid, signal)?;
+                self.after_handler_entry(tid, signal, registers.eflags)?;
                 let registers = ptrace::registers(tid)?;
                 self.task(tid).state = State::Ready(registers);
                 self.becomes_ready(tid)

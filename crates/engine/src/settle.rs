@@ -1,6 +1,7 @@
 //! From anywhere in the code cache back to the application's own state.
 
 use crate::arena::Item;
+use crate::cache::TRAP_FLAG;
 use crate::code::{Code, UnitId};
 use crate::error::Halt;
 use crate::memory::Address;
@@ -49,7 +50,9 @@ impl Supervisor {
             }
             ptrace::step(tid, 0)?;
             match self.wait_for(tid)? {
-                Stop::Signal(libc::SIGTRAP) | Stop::Interrupted => {}
+                Stop::Signal(libc::SIGTRAP) | Stop::Interrupted => {
+                    self.hide_step(tid, &registers)?;
+                }
                 Stop::Signal(libc::SIGSEGV) if ptrace::rip(tid)? == 0 => {
                     let registers = ptrace::registers(tid)?;
                     return Ok(Some(self.unspill(tid, registers, registers.rcx)));
@@ -68,6 +71,31 @@ impl Supervisor {
                 }
             }
         }
+    }
+
+    /// Instructions that store the flags also store that they are being stepped.
+    fn hide_step(&mut self, tid: Tid, before: &Registers) -> Outcome<()> {
+        const PUSHF: u8 = 0x9c;
+        const SYSCALL: [u8; 2] = [0x0f, 0x05];
+        const WORD_SIZED: u8 = 0x66;
+        if before.eflags & TRAP_FLAG != 0 {
+            return Ok(());
+        }
+        let after = ptrace::registers(tid)?;
+        let memory = &self.space_of(tid).memory;
+        let mut bytes = [0; 2];
+        if after.rip == before.rip || memory.read_exact(before.rip, &mut bytes).is_err() {
+            return Ok(());
+        }
+        if bytes[0] == PUSHF || bytes == [WORD_SIZED, PUSHF] {
+            let mut flags = [0; 2];
+            if memory.read_exact(after.rsp, &mut flags).is_ok() {
+                let _ = memory.write(after.rsp + 1, &[flags[1] & !1]);
+            }
+        } else if bytes == SYSCALL {
+            ptrace::set_registers(tid, &Registers { r11: after.r11 & !TRAP_FLAG, ..after })?;
+        }
+        Ok(())
     }
 
     pub(crate) fn unspill(&mut self, tid: Tid, registers: Registers, pc: Address) -> Registers {

@@ -113,6 +113,13 @@ pub fn is_synchronous(info: &siginfo_t) -> bool {
     ) && info.si_code > 0
 }
 
+/// Whether a timer has expired, rather than that somebody sent the signal.
+pub fn is_from_timer(info: &siginfo_t) -> bool {
+    const BY_KERNEL: c_int = 0x80;
+    let of_interval = matches!(info.si_signo, libc::SIGALRM | libc::SIGVTALRM | libc::SIGPROF);
+    info.si_code == libc::SI_TIMER || of_interval && info.si_code == BY_KERNEL
+}
+
 /// Signal names for messages and reports.
 pub fn name(signal: c_int) -> String {
     match nix::sys::signal::Signal::try_from(signal) {

@@ -6,6 +6,7 @@ use crate::signals::{Action, NEVER_BLOCKED, bit};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{Call, State, Tid, returned};
 use std::rc::Rc;
+use std::time::Instant;
 use why_record::event::Cause;
 use why_translate::context::{APP_GS, CALLS_IN_PROCESS, LAST_CALL};
 
@@ -331,6 +332,7 @@ impl Supervisor {
         let mask = ptrace::signal_mask(tid)?;
         self.set_mask(tid, mask)?;
         self.record_vectors_changed(tid);
+        self.task(tid).handled = Some(Instant::now());
         let registers = ptrace::registers(tid)?;
         self.finish(tid, Registers { orig_rax: u64::MAX, ..registers })
     }

@@ -5,6 +5,7 @@ use crate::ptrace::Registers;
 use crate::space::SpaceId;
 use libc::siginfo_t;
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 pub type Tid = i32;
 
@@ -44,6 +45,11 @@ pub struct Task {
     pub stops_at: Option<u64>,
     /// The count when it was last looked at on the way there.
     pub looked_at: Option<u64>,
+    /// When its last handler returned.
+    pub handled: Option<Instant>,
+    /// Signals of timers that came too early after that, and whether they have been sent
+    /// again.
+    pub early: Vec<(siginfo_t, bool)>,
     /// No page is to be watched when it goes on.
     pub unwatch_at_turn: bool,
     /// The application had set the trap flag when last seen.
@@ -55,6 +61,10 @@ pub struct Task {
 /// Signals from this number on are queued, each with its value.
 const FIRST_QUEUED: i32 = 32;
 
+/// A timer may strike more often than its handler can be called here. So long a thread is
+/// left alone after a handler, or it would never do anything else.
+const BREATH: Duration = Duration::from_millis(1);
+
 impl Task {
     /// Keeps a signal for later. Of a standard signal there is never more than one.
     pub fn hold_back(&mut self, info: siginfo_t) {
@@ -64,6 +74,26 @@ impl Task {
         if !merges {
             self.pending.push_back(info);
         }
+    }
+
+    pub fn has_just_handled(&self) -> bool {
+        self.handled.is_some_and(|handled| handled.elapsed() < BREATH)
+    }
+
+    /// Whether the signal has to wait, although the application does not block it.
+    pub fn is_too_early(&self, info: &siginfo_t) -> bool {
+        crate::signals::is_from_timer(info) && self.has_just_handled()
+    }
+
+    /// The place of the first signal that has arrived and has to wait.
+    pub fn too_early(&self) -> Option<usize> {
+        self.pending.iter().position(|info| self.is_too_early(info))
+    }
+
+    /// A signal has come: what it says, if it has come before.
+    pub fn said_before(&mut self, info: siginfo_t) -> siginfo_t {
+        let known = self.early.iter().position(|(early, _)| early.si_signo == info.si_signo);
+        known.map_or(info, |index| self.early.remove(index).0)
     }
 }
 

@@ -165,6 +165,8 @@ impl Supervisor {
             robust_list: 0,
             in_part: None,
             looked_at: None,
+            handled: None,
+            early: Vec::new(),
             unwatch_at_turn: false,
         }
     }

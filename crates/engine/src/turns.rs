@@ -92,7 +92,7 @@ impl Supervisor {
 
     /// Interrupts the threads whose time is over while others wait.
     pub(crate) fn quantum_over(&mut self) {
-        let mut waiting = false;
+        let mut waiting = self.send_again();
         for space in self.spaces.values() {
             if let Some(current) = space.current
                 && !space.ready.is_empty()
