@@ -555,6 +555,7 @@ impl Supervisor {
             Registers { rip: gadget + 2, ..registers }
         };
         ptrace::set_registers(tid, &resumed)?;
+        self.keep_vectors(tid)?;
         let call = Call { number, registers: at_call };
         self.task(tid).state = State::InCall(call);
         ptrace::resume(tid, 0)?;

@@ -52,9 +52,19 @@ pub enum Course {
     Run,
     /// A recording, into this directory.
     Record(PathBuf),
-    /// This process of the recording in this directory runs again, perhaps only up to where
-    /// it is to be looked at.
-    Replay(PathBuf, i32, Option<Look>),
+    Replay(Again),
+}
+
+/// What is to run again.
+pub struct Again {
+    /// The recording's directory.
+    pub recording: PathBuf,
+    pub process: i32,
+    /// Begin with the last checkpoint that is not behind so many events, if there is one:
+    /// then only this process runs.
+    pub from: Option<u64>,
+    /// Go on only up to where it is to be looked at.
+    pub look: Option<Look>,
 }
 
 /// The supervisor's ways to `why`.
@@ -258,20 +268,12 @@ fn try_supervise(
         Course::Record(path) => {
             supervisor.recorder = Some(Recorder::new(Recording::open(path)));
         }
-        Course::Replay(path, process, look) => {
-            let outputs = match look {
-                Some(Look { silent: true, .. }) => {
-                    Outputs::new(Box::new(std::io::sink()), Box::new(std::io::sink()))
-                }
-                _ => Outputs::new(Box::new(std::io::stdout()), Box::new(std::io::stderr())),
-            };
-            let outputs = Rc::new(RefCell::new(outputs));
-            let mut replayer = Replayer::new(&Recording::open(path), *process, outputs)?;
-            replayer.look = look.clone();
+        Course::Replay(again) => {
             // The first space that there will be.
-            supervisor.replayers.insert(SpaceId(0), replayer);
+            supervisor.replayers.insert(SpaceId(0), replayer(again)?);
         }
     }
+    supervisor.idle_timer();
     supervisor.begin_with(tid)?;
     let result = supervisor.run();
     match &result {
@@ -280,6 +282,32 @@ fn try_supervise(
         Err(_) => supervisor.kill_all(),
     }
     result
+}
+
+fn replayer(again: &Again) -> Result<Replayer> {
+    let outputs = match again.look {
+        Some(Look { silent: true, .. }) => {
+            Outputs::new(Box::new(std::io::sink()), Box::new(std::io::sink()))
+        }
+        _ => Outputs::new(Box::new(std::io::stdout()), Box::new(std::io::stderr())),
+    };
+    let outputs = Rc::new(RefCell::new(outputs));
+    let recording = Recording::open(&again.recording);
+    let from_checkpoint = match again.from {
+        Some(events) => {
+            Replayer::from_checkpoint(&recording, again.process, events, Rc::clone(&outputs))?
+        }
+        None => None,
+    };
+    let mut replayer = match from_checkpoint {
+        Some(replayer) => {
+            outputs.borrow_mut().begin_anywhere();
+            replayer
+        }
+        None => Replayer::new(&recording, again.process, outputs)?,
+    };
+    replayer.look = again.look.clone();
+    Ok(replayer)
 }
 
 /// What the process needs that is to become the program.

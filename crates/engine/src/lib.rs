@@ -26,6 +26,7 @@ mod memory;
 mod memory_calls;
 mod messages;
 mod outputs;
+mod pages;
 mod proc_calls;
 mod processor;
 mod program;

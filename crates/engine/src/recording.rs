@@ -3,9 +3,15 @@
 //! The supervisor calls these wherever a thread stops and goes on; without a recording
 //! they do nothing.
 
+mod checkpoints;
 mod descriptors;
 mod ends;
 mod memory;
+mod snapshot;
+
+pub(crate) use checkpoints::INTERVAL as CHECKPOINT_INTERVAL;
+
+use checkpoints::Checkpoints;
 
 use crate::error::EngineError;
 use crate::image::Identity;
@@ -41,8 +47,9 @@ pub struct Recorder {
     unmapped: FxHashMap<Tid, FxHashSet<i32>>,
     /// How many writes to standard streams there were.
     outputs: u64,
-    /// How many programs each process has executed.
+    /// How many programs each process has executed, and the events up to the last one.
     programs: FxHashMap<Tid, u32>,
+    events_before: FxHashMap<Tid, u64>,
     pub events: u64,
     pub bytes: u64,
 }
@@ -50,6 +57,9 @@ pub struct Recorder {
 /// The stream of a process.
 struct Log {
     writer: Writer,
+    /// How many events of the process there were.
+    events: u64,
+    checkpoints: Checkpoints,
     /// The thread that was resumed last and has not stopped.
     running: Option<Tid>,
     /// What each thread had when it stopped or was resumed last.
@@ -80,6 +90,7 @@ impl Recorder {
             unmapped: FxHashMap::default(),
             outputs: 0,
             programs: FxHashMap::default(),
+            events_before: FxHashMap::default(),
             events: 0,
             bytes: 0,
         }
@@ -90,6 +101,7 @@ impl Recorder {
             return Ok(());
         };
         self.events += 1;
+        log.events += 1;
         Ok(log.writer.add(event).map_err(EngineError::Recording)?)
     }
 
@@ -101,6 +113,8 @@ impl Recorder {
         let writer = Writer::create(&path).map_err(EngineError::Recording)?;
         let log = Log {
             writer,
+            events: self.events_before.get(&pid).copied().unwrap_or(0),
+            checkpoints: Checkpoints::new(),
             running: None,
             registers: FxHashMap::default(),
             since: 0,
@@ -217,6 +231,7 @@ impl Supervisor {
         }
         self.record_results(tid, at)?;
         self.watch_descriptors(tid);
+        self.checkpoint(tid)?;
         let space = self.space_of(tid);
         let (count, gs_base) = (space.count(), space.read_slot(APP_GS));
         let now = recorded(at, gs_base);
@@ -340,6 +355,8 @@ impl Supervisor {
             return recorder.add(task.space, &Event::Forked { child: task.pid });
         }
         recorder.add(task.space, &Event::Replaced)?;
+        let events = recorder.logs.get(&task.space).map_or(0, |log| log.events);
+        recorder.events_before.insert(task.pid, events);
         recorder.close(task.space)
     }
 }

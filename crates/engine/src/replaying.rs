@@ -28,7 +28,8 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::ops::Range;
 use std::rc::Rc;
-use why_record::event::{self, Cause, Event, Thread};
+use why_record::RecordError;
+use why_record::event::{self, Cause, Event, Place, Thread};
 use why_record::files::Files;
 use why_record::position::Moment;
 use why_record::registers::{Changed, FLAGS, R11, RCX, Registers as Recorded};
@@ -42,6 +43,10 @@ pub struct Replayer {
     /// Which of its programs the process is now.
     program: u32,
     stream: Reader,
+    /// While a checkpoint is read: where the process's own stream goes on.
+    goes_on: Option<Place>,
+    /// Other processes are not of interest.
+    alone: bool,
     files: Files,
     /// Each thread while it does not run.
     threads: FxHashMap<Thread, Saved>,
@@ -85,6 +90,8 @@ struct Stop {
     registers: Recorded,
 }
 
+const NO_SUCH_REGISTER: &str = "registers are told that there are not";
+
 /// Flags that an addition to the count may leave behind where the program does not look.
 const ARITHMETIC_FLAGS: u64 = 0x8d5;
 
@@ -101,6 +108,8 @@ impl Replayer {
             process,
             program: 1,
             stream,
+            goes_on: None,
+            alone: false,
             files: recording.files(),
             threads: FxHashMap::default(),
             running: 0,
@@ -120,6 +129,28 @@ impl Replayer {
         })
     }
 
+    /// The process alone, from its last checkpoint that is not behind so many events; none
+    /// if there is no checkpoint.
+    pub fn from_checkpoint(
+        recording: &Recording,
+        process: Thread,
+        events: u64,
+        outputs: Rc<RefCell<Outputs>>,
+    ) -> Result<Option<Replayer>, EngineError> {
+        let Some((program, events)) = recording.last_checkpoint(process, events) else {
+            return Ok(None);
+        };
+        let path = recording.checkpoint(process, program, events);
+        let damaged = |how| EngineError::Recording(RecordError::damaged(path.display(), how));
+        let mut stream = Reader::open(&path).map_err(EngineError::Recording)?;
+        let place = match stream.next_event().map_err(EngineError::Recording)? {
+            Some(Event::Checkpoint(place)) if place.events == events => place,
+            _ => return Err(damaged("it does not begin as a checkpoint")),
+        };
+        let replayer = Replayer::new(recording, process, outputs)?;
+        Ok(Some(Replayer { program, stream, goes_on: Some(place), alone: true, ..replayer }))
+    }
+
     /// Goes on with the next program that the process executed.
     fn next_program(&mut self) -> Outcome<()> {
         self.program += 1;
@@ -130,8 +161,19 @@ impl Replayer {
     }
 
     fn next_event(&mut self) -> Outcome<Option<Event>> {
+        let event = self.stream.next_event().map_err(EngineError::Recording)?;
+        if event.is_none()
+            && !self.stream.cut_off
+            && let Some(place) = self.goes_on.take()
+        {
+            let path = self.recording.stream(self.process, self.program);
+            self.stream = Reader::open(&path).map_err(EngineError::Recording)?;
+            self.stream.skip(place.chunks, place.bytes).map_err(EngineError::Recording)?;
+            self.events = place.events;
+            return self.next_event();
+        }
         self.events += 1;
-        Ok(self.stream.next_event().map_err(EngineError::Recording)?)
+        Ok(event)
     }
 }
 
@@ -245,7 +287,7 @@ impl Supervisor {
         let told = replayer.vectors.take();
         let before_registers = before.as_ref().map(|saved| saved.registers).unwrap_or_default();
         let Some(start) = before_registers.apply(registers) else {
-            return Err(diverged(event, "registers are told that there are not".to_owned()));
+            return Err(diverged(event, NO_SUCH_REGISTER.to_owned()));
         };
         let vectors = told.or(before.and_then(|saved| saved.vectors));
         replayer.running = thread;
@@ -257,10 +299,7 @@ impl Supervisor {
         let stop = match next {
             Some(Event::Stopped { instructions, cause, registers }) => {
                 let Some(registers) = start.apply(&registers) else {
-                    return Err(diverged(
-                        event,
-                        "registers are told that there are not".to_owned(),
-                    ));
+                    return Err(diverged(event, NO_SUCH_REGISTER.to_owned()));
                 };
                 (instructions, cause, registers)
             }
@@ -380,10 +419,20 @@ impl Supervisor {
                 self.replay_output(tid, stream, order, at..at.saturating_add(size))?;
             }
             Event::Forked { child } => self.replay_fork(tid, child)?,
+            Event::Thread { thread, registers } => {
+                let replayer = self.replayer(tid);
+                let vectors = replayer.vectors.take();
+                let Some(registers) = Recorded::default().apply(&registers) else {
+                    return Err(diverged(replayer.events, NO_SUCH_REGISTER.to_owned()));
+                };
+                replayer.last = Some(registers);
+                replayer.threads.insert(thread, Saved { registers, vectors });
+            }
             Event::ThreadEnded { thread } => drop(self.replayer(tid).threads.remove(&thread)),
             Event::Stopped { .. }
             | Event::Resumed { .. }
             | Event::Calls(_)
+            | Event::Checkpoint(_)
             | Event::Ended(_)
             | Event::Replaced => {
                 let event_number = self.replayer(tid).events;
@@ -396,6 +445,9 @@ impl Supervisor {
     /// A process of the recording begins, as a copy of this one.
     fn replay_fork(&mut self, tid: Tid, child: Thread) -> Outcome<()> {
         let replayer = self.replayer(tid);
+        if replayer.alone {
+            return Ok(());
+        }
         let outputs = Rc::clone(&replayer.outputs);
         let Ok(mut forked) = Replayer::new(&replayer.recording, child, outputs) else {
             // It was cut short before anything of it was written.

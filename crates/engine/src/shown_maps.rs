@@ -7,8 +7,12 @@ use crate::regions::Regions;
 use std::fmt::Write;
 use std::ops::Range;
 
-/// The text of `/proc/PID/maps`.
-pub fn text(mappings: &[Mapping], regions: &Regions, engine: &[Range<Address>]) -> String {
+/// The mappings, in the order of their addresses.
+pub fn mappings(
+    mappings: &[Mapping],
+    regions: &Regions,
+    engine: &[Range<Address>],
+) -> Vec<Mapping> {
     let mut shown: Vec<Mapping> = Vec::new();
     for mapping in mappings {
         for piece in pieces(mapping, regions, engine) {
@@ -18,7 +22,12 @@ pub fn text(mappings: &[Mapping], regions: &Regions, engine: &[Range<Address>]) 
             }
         }
     }
-    shown.iter().fold(String::new(), |mut text, mapping| {
+    shown
+}
+
+/// The text of `/proc/PID/maps`.
+pub fn text(all: &[Mapping], regions: &Regions, engine: &[Range<Address>]) -> String {
+    mappings(all, regions, engine).iter().fold(String::new(), |mut text, mapping| {
         line(&mut text, mapping);
         text
     })

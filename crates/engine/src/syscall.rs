@@ -161,6 +161,7 @@ impl Supervisor {
         let gadget = self.space_of(tid).glue.call();
         let at_gadget = Registers { rip: gadget, orig_rax: u64::MAX, ..registers };
         ptrace::set_registers(tid, &at_gadget)?;
+        self.keep_vectors(tid)?;
         let call = Call { number: registers.rax as u32, registers };
         self.task(tid).state = State::InCall(call);
         Ok(ptrace::resume(tid, 0)?)

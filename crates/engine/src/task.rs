@@ -30,6 +30,8 @@ pub struct Task {
     /// The call that the thread was recorded to make; what it wrote is still to be
     /// recorded.
     pub recorded_call: Option<Registers>,
+    /// The vector registers with which it began the call that it is in, while recording.
+    pub vectors_at_call: Option<Vec<u8>>,
     /// The frame of a handler, likewise.
     pub frame: Option<std::ops::Range<Address>>,
     /// What the kernel will have written when the thread has ended.

@@ -166,6 +166,7 @@ impl Supervisor {
             in_part: None,
             looked_at: None,
             handled: None,
+            vectors_at_call: None,
             early: Vec::new(),
             unwatch_at_turn: false,
         }

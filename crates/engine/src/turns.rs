@@ -1,6 +1,7 @@
 //! Whose turn it is: of the threads of an address space one runs at a time.
 
 use crate::ptrace::{self};
+use crate::recording::CHECKPOINT_INTERVAL;
 use crate::signals::{self};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
@@ -90,6 +91,11 @@ impl Supervisor {
         }
     }
 
+    /// Without anybody waiting, only checkpoints have to be thought of.
+    pub(crate) fn idle_timer(&self) {
+        crate::timer::every(self.recorder.is_some().then_some(CHECKPOINT_INTERVAL / 2));
+    }
+
     /// Interrupts the threads whose time is over while others wait.
     pub(crate) fn quantum_over(&mut self) {
         let mut waiting = self.send_again();
@@ -104,15 +110,25 @@ impl Supervisor {
                 }
             }
         }
+        let due: Vec<Tid> = self
+            .spaces
+            .iter()
+            .filter(|(id, _)| self.checkpoint_due(**id))
+            .filter_map(|(_, space)| space.current)
+            .collect();
+        for current in due {
+            let _ = ptrace::interrupt(current);
+        }
         if !waiting {
             self.timer_running = false;
-            crate::timer::every(None);
+            self.idle_timer();
         }
     }
 
     /// Stopped by `PTRACE_INTERRUPT`, by a group stop that ended, or by mistake.
     pub(crate) fn preempted(&mut self, tid: Tid) -> Outcome<()> {
-        if self.space_of(tid).ready.is_empty() {
+        let due = self.checkpoint_due(self.tasks[&tid].space);
+        if self.space_of(tid).ready.is_empty() && !due {
             return Ok(ptrace::resume(tid, 0)?);
         }
         if ptrace::queued_signals(tid)?.iter().any(signals::is_synchronous) {
@@ -123,7 +139,7 @@ impl Supervisor {
         if let Some(call) = self.waits_in_cache(tid, &registers) {
             return self.convert_to_call(tid, registers, call);
         }
-        if self.space_of(tid).since.elapsed() < QUANTUM {
+        if self.space_of(tid).since.elapsed() < QUANTUM && !due {
             return Ok(ptrace::resume(tid, 0)?);
         }
         let Some(registers) = self.settle(tid)? else {

@@ -78,16 +78,34 @@ pub enum Event {
         at: u64,
         size: u64,
     },
+    /// A thread that does not run, with these registers: changed from zeroes.
+    Thread {
+        thread: Thread,
+        registers: Changed,
+    },
     /// A process was created, with a copy of this one's memory or a program of its own: its
     /// first stream tells.
     Forked {
         child: Thread,
     },
+    /// First in a checkpoint: the stream from which it was taken goes on there.
+    Checkpoint(Place),
     ThreadEnded {
         thread: Thread,
     },
     /// The process is over.
     Ended(Ended),
+}
+
+/// Between two chunks of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// How many events of the process, and how many instructions, are in front of it.
+    pub events: u64,
+    pub instructions: u64,
+    /// Likewise of the stream.
+    pub chunks: u32,
+    pub bytes: u64,
 }
 
 /// Why a thread has stopped.

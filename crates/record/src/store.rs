@@ -35,6 +35,7 @@ impl Recording {
             .and_then(|()| private(path))
             .and_then(|()| private(&path.join("events")))
             .and_then(|()| private(&path.join("files")))
+            .and_then(|()| private(&path.join("checkpoints")))
             .map_err(RecordError::system(what))?;
         Ok(Recording { path: path.to_owned() })
     }
@@ -65,6 +66,26 @@ impl Recording {
     /// The events of the first, second … program that a process has executed.
     pub fn stream(&self, process: i32, program: u32) -> PathBuf {
         self.path.join("events").join(format!("{process}.{program}"))
+    }
+
+    /// A checkpoint of a process, by the program that it executes and the number of events
+    /// in front of it.
+    pub fn checkpoint(&self, process: i32, program: u32, events: u64) -> PathBuf {
+        self.path.join("checkpoints").join(format!("{process}.{program}.{events}"))
+    }
+
+    /// The last checkpoint of a process that is not behind so many events: its program and
+    /// its events.
+    pub fn last_checkpoint(&self, process: i32, events: u64) -> Option<(u32, u64)> {
+        let entries = std::fs::read_dir(self.path.join("checkpoints")).ok()?;
+        let parse = |name: &str| {
+            let mut parts = name.split('.');
+            let of: i32 = parts.next()?.parse().ok()?;
+            let found = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+            (of == process && found.1 <= events && parts.next().is_none()).then_some(found)
+        };
+        let found = entries.flatten().filter_map(|entry| parse(entry.file_name().to_str()?));
+        found.max_by_key(|(_, events)| *events)
     }
 
     pub fn files(&self) -> crate::files::Files {

@@ -16,7 +16,7 @@
 use crate::event::Event;
 use crate::{RecordError, Result, VERSION};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -52,6 +52,11 @@ impl Writer {
             flushed: Instant::now(),
             bytes_written: 0,
         })
+    }
+
+    /// How many chunks and bytes have been written.
+    pub fn written(&self) -> (u32, u64) {
+        (self.chunks, self.bytes_written)
     }
 
     pub fn add(&mut self, event: &Event) -> Result<()> {
@@ -106,6 +111,14 @@ impl Reader {
         let file = File::open(path).map_err(RecordError::system(what))?;
         let path = path.to_owned();
         Ok(Reader { file, path, chunk: Vec::new(), at: 0, chunks: 0, cut_off: false })
+    }
+
+    /// Goes on behind so many chunks, which take so many bytes.
+    pub fn skip(&mut self, chunks: u32, bytes: u64) -> Result<()> {
+        let what = format!("cannot read {}", self.path.display());
+        self.file.seek(SeekFrom::Start(bytes)).map_err(RecordError::system(what))?;
+        self.chunks = chunks;
+        Ok(())
     }
 
     /// The next event; none at the end.

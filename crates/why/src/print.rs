@@ -71,7 +71,8 @@ fn print(args: &Args, name: Option<PathBuf>, criterion: &Criterion) -> Result<()
         _ => Vec::new(),
     };
     let look = Look { at: criterion.at, memory, silent: true };
-    let report = replay::run(&recording, criterion.process, Some(look))?;
+    let from = replay::events_before(criterion.at);
+    let report = replay::run(&recording, criterion.process, from, Some(look))?;
     let Some(seen) = report.seen else {
         return Err(EngineError::CannotStart {
             status: 1,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use why_engine::launch::{self, Command, Course};
+use why_engine::launch::{self, Again, Command, Course};
 use why_engine::{Ended, EngineError, Look, Report};
 use why_record::position::{Moment, NoMoment};
 use why_record::store::{self, Recording};
@@ -14,6 +14,10 @@ pub struct Args {
     /// The recording [default: the newest finished one]
     #[arg(value_name = "REC")]
     recording: Option<PathBuf>,
+
+    /// Begin with the last checkpoint before this position, not with the whole program
+    #[arg(long, value_name = "POSITION", value_parser = moment)]
+    from: Option<Moment>,
 
     /// Stop at this position: start, end or EVENT.TICKS[.PC]
     #[arg(long, value_name = "POSITION", value_parser = moment)]
@@ -40,7 +44,8 @@ pub fn main(args: Args) -> ExitCode {
 fn replay(args: &Args) -> Result<Report, EngineError> {
     let recording = store::find(args.recording.as_deref())?;
     let look = args.to.map(|at| Look { at, memory: Vec::new(), silent: false });
-    let report = run(&recording, None, look)?;
+    let from = args.from.and_then(events_before);
+    let report = run(&recording, None, from, look)?;
     if args.stats {
         eprintln!("why: {} instructions, {} events", report.instructions, report.events);
     }
@@ -48,10 +53,11 @@ fn replay(args: &Args) -> Result<Report, EngineError> {
 }
 
 /// Replays a process of a recording, the first unless another one is named, to its end or to
-/// where it is to be looked at.
+/// where it is to be looked at, perhaps from a checkpoint behind at most so many events.
 pub fn run(
     recording: &Recording,
     process: Option<i32>,
+    from: Option<u64>,
     look: Option<Look>,
 ) -> Result<Report, EngineError> {
     let manifest = recording.manifest()?;
@@ -65,8 +71,17 @@ pub fn run(
         tool: why_engine::Tool::Exact,
         inspect: false,
         accesses: None,
-        course: Course::Replay(recording.path.clone(), process, look),
+        course: Course::Replay(Again { recording: recording.path.clone(), process, from, look }),
     })
+}
+
+/// How many events are certainly in front of a moment.
+pub fn events_before(moment: Moment) -> Option<u64> {
+    match moment {
+        Moment::Start => None,
+        Moment::At(position) => position.event.checked_sub(1),
+        Moment::End => Some(u64::MAX),
+    }
 }
 
 /// The process that was started, of a recording that was cut short.

@@ -12,22 +12,31 @@ use why_record::event::Stream;
 pub struct Outputs {
     output: Box<dyn Write>,
     error: Box<dyn Write>,
-    /// The number of the write that is next.
-    next: u64,
+    /// The number of the write that is next; none if they come from one process alone.
+    next: Option<u64>,
     early: BTreeMap<u64, (Stream, Vec<u8>)>,
 }
 
 impl Outputs {
     pub fn new(output: Box<dyn Write>, error: Box<dyn Write>) -> Outputs {
-        Outputs { output, error, next: 0, early: BTreeMap::new() }
+        Outputs { output, error, next: Some(0), early: BTreeMap::new() }
     }
 
     fn add(&mut self, order: u64, stream: Stream, bytes: Vec<u8>) {
+        let Some(mut next) = self.next else {
+            return self.write(stream, &bytes);
+        };
         self.early.insert(order, (stream, bytes));
-        while let Some((stream, bytes)) = self.early.remove(&self.next) {
+        while let Some((stream, bytes)) = self.early.remove(&next) {
             self.write(stream, &bytes);
-            self.next += 1;
+            next += 1;
         }
+        self.next = Some(next);
+    }
+
+    /// Does not wait for what was written before, or by other processes.
+    pub fn begin_anywhere(&mut self) {
+        self.next = None;
     }
 
     fn write(&mut self, stream: Stream, bytes: &[u8]) {

@@ -1,0 +1,93 @@
+//! The whole state of a process, as events that lead to it.
+
+use super::KERNELS;
+use crate::maps;
+use crate::memory::{Address, PAGE};
+use crate::pages::Pages;
+use crate::ptrace;
+use crate::shown_maps;
+use crate::supervisor::{Outcome, Supervisor};
+use crate::task::{State, Tid};
+use std::ops::Range;
+use why_record::event::{Event, Source};
+use why_record::registers::Registers as Recorded;
+
+/// So much memory goes into one event.
+const PART: u64 = 1 << 20;
+
+impl Supervisor {
+    /// Records all memory and all threads of the process that this thread, which is
+    /// stopped, belongs to.
+    pub(super) fn record_snapshot(&mut self, tid: Tid) -> Outcome<()> {
+        let space = self.space_of(tid);
+        let shown = shown_maps::mappings(&maps::read(tid)?, &space.regions, &space.own_ranges());
+        let pages = Pages::open(tid)?;
+        for mapping in shown.iter().filter(|m| !KERNELS.contains(&m.name.as_str())) {
+            let source = self.record_fresh_mapping(tid, mapping)?;
+            if mapping.shared {
+                self.record_filled(tid, mapping.range.clone(), true)?;
+                continue;
+            }
+            let empty = matches!(source, Source::Zero | Source::Stack);
+            for part in pages.own(mapping.range.clone())? {
+                self.record_filled(tid, part, empty)?;
+            }
+        }
+        self.record_threads(tid)
+    }
+
+    /// Records what is in this memory, but for zeroes where they are there anyway.
+    fn record_filled(&mut self, tid: Tid, range: Range<Address>, empty: bool) -> Outcome<()> {
+        let mut bytes = vec![0; PART.min(range.end - range.start) as usize];
+        for at in range.clone().step_by(PART as usize) {
+            let size = (range.end - at).min(PART) as usize;
+            let got = self.space_of(tid).memory.read(at, &mut bytes[..size]).unwrap_or(0);
+            let is_filled = |page: &[u8]| !empty || page.iter().any(|&byte| byte != 0);
+            let mut start = None;
+            // Pages that follow each other go together.
+            for offset in (0..=got).step_by(PAGE as usize) {
+                let page = &bytes[offset..got.min(offset + PAGE as usize)];
+                let filled = !page.is_empty() && is_filled(page);
+                match (start, filled) {
+                    (None, true) => start = Some(offset),
+                    (Some(begin), false) => {
+                        let bytes = bytes[begin..offset].to_vec();
+                        self.record(tid, &Event::Wrote { at: at + begin as u64, bytes })?;
+                        start = None;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// While others run, a thread that is in a call cannot be asked for its registers.
+    pub(crate) fn keep_vectors(&mut self, tid: Tid) -> Outcome<()> {
+        if self.recorder.is_some() && self.space_of(tid).users > 1 {
+            self.task(tid).vectors_at_call = Some(ptrace::vectors(tid)?);
+        }
+        Ok(())
+    }
+
+    fn record_threads(&mut self, tid: Tid) -> Outcome<()> {
+        let Some(log) = self.log(tid) else {
+            return Ok(());
+        };
+        let threads: Vec<(Tid, Recorded)> =
+            log.registers.iter().map(|(thread, registers)| (*thread, *registers)).collect();
+        for (thread, registers) in threads {
+            let Some(task) = self.tasks.get(&thread) else {
+                continue;
+            };
+            let vectors = match (&task.state, &task.vectors_at_call) {
+                (State::InCall(_), Some(vectors)) => vectors.clone(),
+                _ => ptrace::vectors(thread)?,
+            };
+            self.record(tid, &Event::Vectors(vectors))?;
+            let registers = registers.changed_from(&Recorded::default());
+            self.record(tid, &Event::Thread { thread, registers })?;
+        }
+        Ok(())
+    }
+}
