@@ -9,7 +9,7 @@ use crate::inherited;
 use crate::messages::{Message, Messages, send};
 use crate::processor;
 use crate::ptrace::{self, Stop};
-use crate::recording::Recorder;
+use crate::recording::{Recorder, Wanted};
 use crate::relay::{Relay, Witness};
 use crate::replaying::{Look, Outputs, Replayer};
 use crate::report::Report;
@@ -50,8 +50,7 @@ pub struct Command {
 /// What comes of a run.
 pub enum Course {
     Run,
-    /// A recording, into this directory.
-    Record(PathBuf),
+    Record(Wanted),
     Replay(Again),
 }
 
@@ -63,6 +62,8 @@ pub struct Again {
     /// Begin with the last checkpoint that is not behind so many events, if there is one:
     /// then only this process runs.
     pub from: Option<u64>,
+    /// Compare memory wherever the recording tells what it held.
+    pub verify: bool,
     /// Go on only up to where it is to be looked at.
     pub look: Option<Look>,
 }
@@ -265,8 +266,8 @@ fn try_supervise(
     let mut supervisor = Supervisor::new(options, tid);
     match &command.course {
         Course::Run => {}
-        Course::Record(path) => {
-            supervisor.recorder = Some(Recorder::new(Recording::open(path)));
+        Course::Record(wanted) => {
+            supervisor.recorder = Some(Recorder::new(wanted));
         }
         Course::Replay(again) => {
             // The first space that there will be.
@@ -307,6 +308,7 @@ fn replayer(again: &Again) -> Result<Replayer> {
         None => Replayer::new(&recording, again.process, outputs)?,
     };
     replayer.look = again.look.clone();
+    replayer.verify = again.verify;
     Ok(replayer)
 }
 

@@ -15,6 +15,7 @@ mod description;
 mod error;
 mod frozen;
 mod glue;
+mod hashing;
 mod image;
 mod images;
 mod inherited;
@@ -55,6 +56,7 @@ mod turns;
 mod unknown;
 
 pub use error::EngineError;
+pub use recording::Wanted;
 pub use replaying::Look;
 pub use report::{Ended, Report, Seen};
 pub use why_translate::Tool;

@@ -9,8 +9,6 @@ mod ends;
 mod memory;
 mod snapshot;
 
-pub(crate) use checkpoints::INTERVAL as CHECKPOINT_INTERVAL;
-
 use checkpoints::Checkpoints;
 
 use crate::error::EngineError;
@@ -24,7 +22,8 @@ use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{Task, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use why_record::RecordError;
 use why_record::event::{Cause, Event, Stream};
 use why_record::files::{Files, Hash};
@@ -33,7 +32,20 @@ use why_record::store::Recording;
 use why_record::stream::Writer;
 use why_translate::context::{APP_GS, LAST_CALL};
 
+/// What a recording is to hold.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The recording's directory.
+    pub recording: PathBuf,
+    /// The time between checkpoints; none are taken without it.
+    pub checkpoints: Option<Duration>,
+    /// After how many events of a process what is in its memory is told, for a replay to
+    /// compare.
+    pub hashes: Option<u64>,
+}
+
 pub struct Recorder {
+    wanted: Wanted,
     recording: Recording,
     files: Files,
     /// What has been kept already.
@@ -60,6 +72,8 @@ struct Log {
     /// How many events of the process there were.
     events: u64,
     checkpoints: Checkpoints,
+    /// The events when memory was last looked at.
+    hashed: u64,
     /// The thread that was resumed last and has not stopped.
     running: Option<Tid>,
     /// What each thread had when it stopped or was resumed last.
@@ -79,8 +93,10 @@ struct Log {
 }
 
 impl Recorder {
-    pub fn new(recording: Recording) -> Recorder {
+    pub fn new(wanted: &Wanted) -> Recorder {
+        let recording = Recording::open(&wanted.recording);
         Recorder {
+            wanted: wanted.clone(),
             files: recording.files(),
             recording,
             kept: FxHashMap::default(),
@@ -94,6 +110,10 @@ impl Recorder {
             events: 0,
             bytes: 0,
         }
+    }
+
+    pub fn checkpoint_interval(&self) -> Option<Duration> {
+        self.wanted.checkpoints
     }
 
     fn add(&mut self, space: SpaceId, event: &Event) -> Outcome<()> {
@@ -114,7 +134,8 @@ impl Recorder {
         let log = Log {
             writer,
             events: self.events_before.get(&pid).copied().unwrap_or(0),
-            checkpoints: Checkpoints::new(),
+            checkpoints: Checkpoints::new(self.wanted.checkpoints),
+            hashed: 0,
             running: None,
             registers: FxHashMap::default(),
             since: 0,
@@ -231,6 +252,7 @@ impl Supervisor {
         }
         self.record_results(tid, at)?;
         self.watch_descriptors(tid);
+        self.record_hashes(tid)?;
         self.checkpoint(tid)?;
         let space = self.space_of(tid);
         let (count, gs_base) = (space.count(), space.read_slot(APP_GS));
@@ -246,6 +268,20 @@ impl Supervisor {
         }
         let registers = now.changed_from(&before);
         self.record(tid, &Event::Resumed { thread: tid, registers })
+    }
+
+    /// Now and then, what memory holds.
+    fn record_hashes(&mut self, tid: Tid) -> Outcome<()> {
+        let every = self.recorder.as_ref().and_then(|recorder| recorder.wanted.hashes);
+        let Some((log, every)) = self.log(tid).zip(every) else {
+            return Ok(());
+        };
+        if log.events < log.hashed + every {
+            return Ok(());
+        }
+        log.hashed = log.events;
+        let hashes = self.hash_memory(tid)?;
+        self.record(tid, &Event::Hashes(hashes))
     }
 
     /// Whether the recording says that the thread does not run.
@@ -362,7 +398,8 @@ impl Supervisor {
 }
 
 /// Mappings that the kernel provides, and that a replay does without.
-const KERNELS: [&str; 5] = ["[vvar]", "[vvar_vclock]", "[vdso]", "[vsyscall]", "[uprobes]"];
+pub(crate) const KERNELS: [&str; 5] =
+    ["[vvar]", "[vvar_vclock]", "[vdso]", "[vsyscall]", "[uprobes]"];
 
 /// The registers at a stop. Those that a call overwrites may hold anything before it.
 pub fn settled_at(at: &Registers, cause: Cause) -> Registers {

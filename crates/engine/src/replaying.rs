@@ -14,6 +14,7 @@ pub use look::Look;
 pub use outputs::Outputs;
 
 use crate::error::{EngineError, Halt};
+use crate::hashing::first_difference;
 use crate::maps::Mapping;
 use crate::memory::Address;
 use crate::ptrace::{self, Registers};
@@ -31,7 +32,7 @@ use std::rc::Rc;
 use why_record::RecordError;
 use why_record::event::{self, Cause, Event, Place, Thread};
 use why_record::files::Files;
-use why_record::position::Moment;
+use why_record::position::{Moment, Position};
 use why_record::registers::{Changed, FLAGS, R11, RCX, Registers as Recorded};
 use why_record::store::Recording;
 use why_record::stream::Reader;
@@ -66,6 +67,8 @@ pub struct Replayer {
     /// Application memory that is mapped.
     mapped: Vec<Range<Address>>,
     pub events: u64,
+    /// Compare memory wherever the recording tells what it held.
+    pub verify: bool,
     /// Go on only up to where this is to be seen.
     pub look: Option<Look>,
     /// The event with which the running thread went on, and the process's count then.
@@ -122,6 +125,7 @@ impl Replayer {
             views: Vec::new(),
             mapped: Vec::new(),
             events: 0,
+            verify: false,
             look: None,
             resumed: (0, 0),
             look_at: None,
@@ -259,10 +263,32 @@ impl Supervisor {
             }
         }
         if let Some((name, here, there)) = here.differences(&there).first() {
-            let what = format!("{name} is {here:#x} and was {there:#x}");
-            return Err(diverged(event, format!("after {count} instructions {what}")));
+            let replayer = self.replayer(tid);
+            let (process, thread) = (replayer.process, replayer.running);
+            let (since, base) = replayer.resumed;
+            let position = Position { event: since, ticks: count - base, pc: Some(at.rip) };
+            let how = format!(
+                "process {process}, thread {thread}, position {position}: \
+                 {name} is {here:#x} and was {there:#x}"
+            );
+            return Err(diverged(event, how));
         }
         Ok(expected.registers)
+    }
+
+    /// Whether memory holds what it did.
+    fn compare_hashes(&mut self, tid: Tid, there: &[(u64, u64)]) -> Outcome<()> {
+        if !self.replayer(tid).verify {
+            return Ok(());
+        }
+        let here = self.hash_memory(tid)?;
+        let Some(page) = first_difference(&here, there) else {
+            return Ok(());
+        };
+        let replayer = self.replayer(tid);
+        let (process, event, thread) = (replayer.process, replayer.events, replayer.running);
+        let how = format!("process {process}, thread {thread}: the page at {page:#x} differs");
+        Err(diverged(event, how))
     }
 
     /// Does what the stream says up to where a thread goes on.
@@ -419,6 +445,7 @@ impl Supervisor {
                 self.replay_output(tid, stream, order, at..at.saturating_add(size))?;
             }
             Event::Forked { child } => self.replay_fork(tid, child)?,
+            Event::Hashes(there) => self.compare_hashes(tid, &there)?,
             Event::Thread { thread, registers } => {
                 let replayer = self.replayer(tid);
                 let vectors = replayer.vectors.take();
@@ -455,6 +482,7 @@ impl Supervisor {
         };
         forked.mapped = replayer.mapped.clone();
         forked.views = replayer.views.clone();
+        forked.verify = replayer.verify;
         let process = self.must(tid, "creating a process", libc::SYS_fork, [0; 6])? as Tid;
         let parent = self.tasks[&tid].space;
         let space = self.fork_space(parent, process)?;

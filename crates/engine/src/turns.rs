@@ -1,7 +1,7 @@
 //! Whose turn it is: of the threads of an address space one runs at a time.
 
 use crate::ptrace::{self};
-use crate::recording::CHECKPOINT_INTERVAL;
+use crate::recording::Recorder;
 use crate::signals::{self};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
@@ -11,6 +11,9 @@ use why_translate::context::{APP_GS, OTHERS_READY};
 
 /// How long a thread may run while others wait.
 const QUANTUM: Duration = Duration::from_millis(4);
+
+/// What the timer takes.
+const LONGEST: Duration = Duration::from_millis(500);
 
 impl Supervisor {
     /// A thread can go on: at once if nobody else runs in its space.
@@ -93,7 +96,8 @@ impl Supervisor {
 
     /// Without anybody waiting, only checkpoints have to be thought of.
     pub(crate) fn idle_timer(&self) {
-        crate::timer::every(self.recorder.is_some().then_some(CHECKPOINT_INTERVAL / 2));
+        let interval = self.recorder.as_ref().and_then(Recorder::checkpoint_interval);
+        crate::timer::every(interval.map(|interval| (interval / 2).clamp(QUANTUM, LONGEST)));
     }
 
     /// Interrupts the threads whose time is over while others wait.

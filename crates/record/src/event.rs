@@ -88,6 +88,8 @@ pub enum Event {
     Forked {
         child: Thread,
     },
+    /// All pages that the process can write to and that are not empty, with their hashes.
+    Hashes(Vec<(u64, u64)>),
     /// First in a checkpoint: the stream from which it was taken goes on there.
     Checkpoint(Place),
     ThreadEnded {

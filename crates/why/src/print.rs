@@ -1,6 +1,6 @@
 //! `why print`: registers and memory at any position of a recording.
 
-use crate::replay;
+use crate::replay::{self, How};
 use serde_json::json;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -72,7 +72,9 @@ fn print(args: &Args, name: Option<PathBuf>, criterion: &Criterion) -> Result<()
     };
     let look = Look { at: criterion.at, memory, silent: true };
     let from = replay::events_before(criterion.at);
-    let report = replay::run(&recording, criterion.process, from, Some(look))?;
+    let process = criterion.process;
+    let how = How { process, from, look: Some(look), ..How::default() };
+    let report = replay::run(&recording, how)?;
     let Some(seen) = report.seen else {
         return Err(EngineError::CannotStart {
             status: 1,

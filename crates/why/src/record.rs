@@ -4,9 +4,9 @@ use crate::run::end_like;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use why_engine::launch::{self, Command, Course};
-use why_engine::{Ended, EngineError, Report};
+use why_engine::{Ended, EngineError, Report, Wanted};
 use why_record::event;
 use why_record::manifest::{Finished, Manifest};
 use why_record::store::Recording;
@@ -18,6 +18,15 @@ pub struct Args {
     #[arg(short, long, value_name = "REC")]
     output: Option<PathBuf>,
 
+    /// The seconds between checkpoints, from which a replay can begin, or none
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = checkpoints)]
+    checkpoints: Checkpoints,
+
+    /// After every so many events, write down what memory holds, for `replay --verify`
+    #[arg(long, value_name = "EVENTS", num_args = 0..=1, default_missing_value = "100",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    hash: Option<u64>,
+
     /// Say on standard error where the recording is and what it holds
     #[arg(long)]
     stats: bool,
@@ -25,6 +34,22 @@ pub struct Args {
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROG ARG")]
     command: Vec<OsString>,
+}
+
+/// The time between checkpoints, if there are to be any.
+#[derive(Clone, Copy)]
+struct Checkpoints(Option<Duration>);
+
+/// For clap.
+fn checkpoints(text: &str) -> Result<Checkpoints, String> {
+    if text == "none" {
+        return Ok(Checkpoints(None));
+    }
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    match seconds {
+        Some(interval) => Ok(Checkpoints(Some(interval))),
+        None => Err(format!("{text} is no time: give seconds, as 0.5, or none")),
+    }
 }
 
 pub fn main(args: Args) -> ExitCode {
@@ -53,7 +78,11 @@ fn record(args: &Args) -> Result<Report, EngineError> {
         tool: why_engine::Tool::Exact,
         inspect: false,
         accesses: None,
-        course: Course::Record(recording.path.clone()),
+        course: Course::Record(Wanted {
+            recording: recording.path.clone(),
+            checkpoints: args.checkpoints.0,
+            hashes: args.hash,
+        }),
     };
     let report = launch::run(&command)?;
     let ended = match report.ended.expect("the program has ended") {

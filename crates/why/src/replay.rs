@@ -23,6 +23,10 @@ pub struct Args {
     #[arg(long, value_name = "POSITION", value_parser = moment)]
     to: Option<Moment>,
 
+    /// Compare memory with what `record --hash` wrote down; registers always are
+    #[arg(long)]
+    verify: bool,
+
     /// Print statistics at the end, on standard error
     #[arg(long)]
     stats: bool,
@@ -45,23 +49,29 @@ fn replay(args: &Args) -> Result<Report, EngineError> {
     let recording = store::find(args.recording.as_deref())?;
     let look = args.to.map(|at| Look { at, memory: Vec::new(), silent: false });
     let from = args.from.and_then(events_before);
-    let report = run(&recording, None, from, look)?;
+    let report = run(&recording, How { from, look, verify: args.verify, ..How::default() })?;
     if args.stats {
         eprintln!("why: {} instructions, {} events", report.instructions, report.events);
     }
     Ok(report)
 }
 
-/// Replays a process of a recording, the first unless another one is named, to its end or to
-/// where it is to be looked at, perhaps from a checkpoint behind at most so many events.
-pub fn run(
-    recording: &Recording,
-    process: Option<i32>,
-    from: Option<u64>,
-    look: Option<Look>,
-) -> Result<Report, EngineError> {
+/// How a recording is to be replayed.
+#[derive(Default)]
+pub struct How {
+    /// The first one, unless it is named.
+    pub process: Option<i32>,
+    /// Begin with a checkpoint behind at most so many events.
+    pub from: Option<u64>,
+    /// Compare memory, too.
+    pub verify: bool,
+    /// Only up to where it is to be looked at.
+    pub look: Option<Look>,
+}
+
+pub fn run(recording: &Recording, how: How) -> Result<Report, EngineError> {
     let manifest = recording.manifest()?;
-    let process = match (process, &manifest.finished) {
+    let process = match (how.process, &manifest.finished) {
         (Some(process), _) => process,
         (None, Some(finished)) => finished.process,
         (None, None) => first_process(recording)?,
@@ -71,7 +81,13 @@ pub fn run(
         tool: why_engine::Tool::Exact,
         inspect: false,
         accesses: None,
-        course: Course::Replay(Again { recording: recording.path.clone(), process, from, look }),
+        course: Course::Replay(Again {
+            recording: recording.path.clone(),
+            process,
+            from: how.from,
+            verify: how.verify,
+            look: how.look,
+        }),
     })
 }
 

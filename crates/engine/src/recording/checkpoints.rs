@@ -12,12 +12,10 @@ use std::time::{Duration, Instant};
 use why_record::event::{Event, Place};
 use why_record::stream::Writer;
 
-/// How often there is one at most.
-pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 /// The run takes at least so much longer than the checkpoints.
 const SHARE: u32 = 20;
-/// Less than this is done again faster than memory is filled.
-const WORTH_IT: u64 = 100_000_000;
+/// What a second of work is at least: less is done again faster than memory is filled.
+const WORTH_IT: f64 = 1e8;
 /// What an event costs a replay, in instructions.
 const EVENT_COST: u64 = 20_000;
 
@@ -30,8 +28,8 @@ pub(super) struct Checkpoints {
     took: Duration,
     /// Events and instructions up to it.
     done: u64,
-    /// Memory that other processes can write to would have to be kept at once with them.
-    pub(super) impossible: bool,
+    /// The time between two of them; none if there are to be none.
+    interval: Option<Duration>,
 }
 
 struct Kept {
@@ -42,7 +40,7 @@ struct Kept {
 }
 
 impl Checkpoints {
-    pub(super) fn new() -> Checkpoints {
+    pub(super) fn new(interval: Option<Duration>) -> Checkpoints {
         let now = Instant::now();
         Checkpoints {
             kept: Vec::new(),
@@ -50,15 +48,20 @@ impl Checkpoints {
             last: now,
             took: Duration::ZERO,
             done: 0,
-            impossible: false,
+            interval,
         }
     }
 
     /// Whether it is time for another one.
     fn is_due(&self, work: u64) -> bool {
-        !self.impossible
-            && self.last.elapsed() >= INTERVAL.max(self.took * SHARE)
-            && work.saturating_sub(self.done) >= WORTH_IT
+        let Some(interval) = self.interval else {
+            return false;
+        };
+        let enough = (WORTH_IT * interval.as_secs_f64()) as u64;
+        // None at all means: whenever it is possible.
+        let share = if interval.is_zero() { 0 } else { SHARE };
+        self.last.elapsed() >= interval.max(self.took * share)
+            && work.saturating_sub(self.done) >= enough
     }
 
     /// The one to do without, if together they are too large: the newest stays, and what
@@ -158,7 +161,7 @@ mod tests {
 
     #[test]
     fn what_is_left_lies_denser_towards_the_end() {
-        let mut checkpoints = Checkpoints::new();
+        let mut checkpoints = Checkpoints::new(None);
         for second in 1..=60 {
             let age = Duration::from_secs(second);
             checkpoints.kept.push(Kept { path: PathBuf::new(), bytes: 100, age });
@@ -177,7 +180,7 @@ mod tests {
 
     #[test]
     fn one_alone_stays_whatever_its_size() {
-        let mut checkpoints = Checkpoints::new();
+        let mut checkpoints = Checkpoints::new(None);
         let age = Duration::from_secs(1);
         checkpoints.kept.push(Kept { path: PathBuf::new(), bytes: 100, age });
         assert_eq!(checkpoints.superfluous(10), None);
