@@ -23,8 +23,12 @@ pub fn first_difference(here: &[(Address, u64)], there: &[(Address, u64)]) -> Op
 
 impl Supervisor {
     /// All pages that the process can write to and that are not empty, in the order of their
-    /// addresses, each with a hash.
-    pub(crate) fn hash_memory(&mut self, tid: Tid) -> Outcome<Vec<(Address, u64)>> {
+    /// addresses, each with a hash; but for those that are touched by what is left out.
+    pub(crate) fn hash_memory(
+        &mut self,
+        tid: Tid,
+        left_out: &[Range<Address>],
+    ) -> Outcome<Vec<(Address, u64)>> {
         let space = self.space_of(tid);
         let shown = shown_maps::mappings(&maps::read(tid)?, &space.regions, &space.own_ranges());
         let pages = Pages::open(tid)?;
@@ -40,6 +44,9 @@ impl Supervisor {
                 self.hash_part(tid, part, &mut hashes);
             }
         }
+        let touches =
+            |page: Address, range: &Range<Address>| range.start < page + PAGE && range.end > page;
+        hashes.retain(|(page, _)| !left_out.iter().any(|range| touches(*page, range)));
         Ok(hashes)
     }
 

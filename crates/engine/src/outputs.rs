@@ -220,6 +220,18 @@ impl Returned<'_> {
         Some(ranges)
     }
 
+    /// The memory that it may be writing to while it has not returned.
+    pub fn most(&self) -> Vec<Range<Address>> {
+        /// More than any call takes.
+        const ALL: u64 = 1 << 31;
+        let result = match self.name {
+            "readv" | "preadv" | "preadv2" | "recvmsg" => ALL,
+            // How much or how many are asked for.
+            _ => self.arguments[2].min(ALL),
+        };
+        Returned { result, ..*self }.written().unwrap_or_default()
+    }
+
     fn add(&self, output: &Output, at: Address, to: &mut Vec<Range<Address>>) -> Option<()> {
         let failed = (-4095..0).contains(&(self.result as i64));
         let result = if failed { 0 } else { self.result };

@@ -22,6 +22,7 @@ use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{Task, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use why_record::RecordError;
@@ -280,8 +281,30 @@ impl Supervisor {
             return Ok(());
         }
         log.hashed = log.events;
-        let hashes = self.hash_memory(tid)?;
-        self.record(tid, &Event::Hashes(hashes))
+        let left_out = self.being_written(tid);
+        let pages = self.hash_memory(tid, &left_out)?;
+        let left_out = left_out.into_iter().map(|range| (range.start, range.end)).collect();
+        self.record(tid, &Event::Hashes { pages, left_out })
+    }
+
+    /// Where the kernel may be writing for other threads, or has written what is recorded
+    /// when they go on.
+    fn being_written(&mut self, tid: Tid) -> Vec<Range<Address>> {
+        let space = self.space_id(tid);
+        let memory = &self.spaces[&space].memory;
+        let mut written = Vec::new();
+        for task in self.tasks.values().filter(|task| task.space == space && task.tid != tid) {
+            written.extend(task.frame.clone());
+            // It may be ending.
+            written.push(task.cleared_at_end..task.cleared_at_end + 4);
+            written.extend(task.words_at_end.iter().map(|&word| word..word + 4));
+            if let Some(r) = &task.recorded_call {
+                let arguments = [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9];
+                let name = crate::calls::name(r.rax as u32).unwrap_or_default();
+                written.extend(Returned { name, arguments, result: 0, memory }.most());
+            }
+        }
+        written
     }
 
     /// Whether the recording says that the thread does not run.

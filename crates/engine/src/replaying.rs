@@ -277,11 +277,18 @@ impl Supervisor {
     }
 
     /// Whether memory holds what it did.
-    fn compare_hashes(&mut self, tid: Tid, there: &[(u64, u64)]) -> Outcome<()> {
+    fn compare_hashes(
+        &mut self,
+        tid: Tid,
+        there: &[(u64, u64)],
+        left_out: &[(u64, u64)],
+    ) -> Outcome<()> {
         if !self.replayer(tid).verify {
             return Ok(());
         }
-        let here = self.hash_memory(tid)?;
+        let left_out: Vec<Range<Address>> =
+            left_out.iter().map(|(start, end)| *start..*end).collect();
+        let here = self.hash_memory(tid, &left_out)?;
         let Some(page) = first_difference(&here, there) else {
             return Ok(());
         };
@@ -445,7 +452,7 @@ impl Supervisor {
                 self.replay_output(tid, stream, order, at..at.saturating_add(size))?;
             }
             Event::Forked { child } => self.replay_fork(tid, child)?,
-            Event::Hashes(there) => self.compare_hashes(tid, &there)?,
+            Event::Hashes { pages, left_out } => self.compare_hashes(tid, &pages, &left_out)?,
             Event::Thread { thread, registers } => {
                 let replayer = self.replayer(tid);
                 let vectors = replayer.vectors.take();

@@ -110,9 +110,9 @@ impl Supervisor {
                 self.hold_into(tid, registers)
             }
             // What other threads did to the memory meanwhile, the new process might have
-            // or not.
+            // or not; and a new thread's number, the others might have seen or not.
             libc::SYS_fork | libc::SYS_clone | libc::SYS_clone3
-                if self.copies_memory(tid, &registers) =>
+                if self.creates_at_once(tid, &registers) =>
             {
                 self.hold_into(tid, registers)
             }
@@ -453,10 +453,13 @@ impl Supervisor {
         self.expect(task)
     }
 
-    /// Whether a call that creates a thread or process gives it memory of its own.
-    fn copies_memory(&self, tid: Tid, registers: &Registers) -> bool {
+    /// Whether a call that creates a thread or process is to be over before another thread
+    /// runs. One that waits for what it has created cannot be.
+    fn creates_at_once(&self, tid: Tid, registers: &Registers) -> bool {
         let call = Call { number: registers.rax as u32, registers: *registers };
-        self.clone_flags(tid, &call) & libc::CLONE_VM as u64 == 0
+        let flags = self.clone_flags(tid, &call);
+        let has = |flag: i32| flags & flag as u64 != 0;
+        !has(libc::CLONE_VM) || self.recorder.is_some() && !has(libc::CLONE_VFORK)
     }
 
     /// What the creating call asked for.

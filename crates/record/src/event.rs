@@ -88,8 +88,12 @@ pub enum Event {
     Forked {
         child: Thread,
     },
-    /// All pages that the process can write to and that are not empty, with their hashes.
-    Hashes(Vec<(u64, u64)>),
+    /// All pages that the process can write to and that are not empty, with their hashes;
+    /// and ranges that are left out because a call may be writing there.
+    Hashes {
+        pages: Vec<(u64, u64)>,
+        left_out: Vec<(u64, u64)>,
+    },
     /// First in a checkpoint: the stream from which it was taken goes on there.
     Checkpoint(Place),
     ThreadEnded {
