@@ -60,8 +60,10 @@ pub fn plan(scanned: &[Scanned], looks: bool) -> Vec<Addition> {
     }
     let rest = (scanned.len() - counted) as u32;
     if rest > 0 {
-        // Behind the last branch there is no free place.
-        let (before, through) = cheapest(scanned, last_segment(scanned));
+        // Behind the last branch there is no free place. Where something is added already,
+        // nothing more can be.
+        let free = additions.last().map_or(0, |addition| addition.before + 1);
+        let (before, through) = cheapest(scanned, last_segment(scanned).max(free));
         additions.push(Addition { before, instructions: rest, through });
     }
     additions
@@ -124,4 +126,61 @@ fn may_leave(flow: Flow) -> bool {
 fn last_segment(scanned: &[Scanned]) -> usize {
     let body = &scanned[..scanned.len() - 1];
     body.iter().rposition(|s| may_leave(s.flow)).map_or(0, |branch| branch + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::{Limits, scan};
+
+    /// Instructions to make programs of; 0xe8 is followed by a distance that is put in.
+    const PARTS: [&[u8]; 10] = [
+        &[0x48, 0x8d, 0x45, 0xf8],       // lea rax, [rbp-8]
+        &[0x48, 0x89, 0xc7],             // mov rdi, rax
+        &[0x48, 0x01, 0xd8],             // add rax, rbx
+        &[0x55],                         // push rbp
+        &[0x5d],                         // pop rbp
+        &[0x48, 0x8b, 0x03],             // mov rax, [rbx]
+        &[0x11, 0xc0],                   // adc eax, eax
+        &[0x74, 0x02],                   // je +2
+        &[0xe8, 0x00, 0x00, 0x00, 0x00], // call
+        &[0xc3],                         // ret
+    ];
+
+    #[test]
+    fn all_instructions_are_counted_once_and_each_addition_has_a_place_of_its_own() {
+        let mut random = 12345_u64;
+        let mut next = |below: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) as usize % below
+        };
+        for _ in 0..20_000 {
+            let mut code: Vec<u8> = Vec::new();
+            for _ in 0..40 {
+                code.extend(PARTS[next(PARTS.len())]);
+                let end = code.len();
+                if code.ends_with(PARTS[8]) {
+                    code[end - 4] = next(60) as u8;
+                }
+            }
+            let mut fetch = |pc: u64, buffer: &mut [u8]| {
+                let rest = code.get((pc - 0x1000) as usize..).unwrap_or_default();
+                let size = rest.len().min(buffer.len());
+                buffer[..size].copy_from_slice(&rest[..size]);
+                size
+            };
+            let limits = Limits { instructions: 64, branches: 4, repeated: 16 };
+            let scanned = scan(0x1000, &mut fetch, &limits);
+            if scanned.is_empty() {
+                continue;
+            }
+            for looks in [false, true] {
+                let plan = plan(&scanned, looks);
+                let sum: u32 = plan.iter().map(|addition| addition.instructions).sum();
+                assert_eq!(sum as usize, scanned.len(), "{code:02x?}: {plan:?}");
+                let in_order = plan.windows(2).all(|pair| pair[0].before < pair[1].before);
+                assert!(in_order, "{code:02x?}: {plan:?}");
+            }
+        }
+    }
 }
