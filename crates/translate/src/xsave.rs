@@ -8,7 +8,7 @@ use crate::context::{APP_GS, SAVED_RDX, SAVED_SCRATCH, SAVED_SCRATCH_2};
 use crate::emit::{Emitter, reg};
 use crate::gs::{lea_indexed, unused};
 use crate::unit::SpanDetail;
-use iced_x86::{Encoder, Instruction, Mnemonic, Register};
+use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Mnemonic, Register};
 use why_trace::register::number;
 
 /// Whether the instruction takes a bitmap of registers in edx:eax.
@@ -28,63 +28,65 @@ pub fn takes_bitmap(insn: &Instruction) -> bool {
 }
 
 /// Emits the instruction with a bitmap of x87, SSE and AVX registers at most, its operand
-/// reached through a borrowed register. None if the operand cannot be reached so.
+/// reached through a borrowed register. None if that cannot be encoded.
 pub fn limited(
     e: &mut Emitter,
     insn: &Instruction,
     displacements: &mut Vec<u32>,
 ) -> Option<SpanDetail> {
-    let (base, index) = (insn.memory_base(), insn.memory_index());
-    let relative = insn.is_ip_rel_memory_operand();
-    let whole = |r: Register| r == Register::None || r.is_gpr64();
-    let displacement = insn.memory_displacement64() as i32;
-    let reaches = i64::from(displacement) == insn.memory_displacement64() as i64;
-    if !relative && (!whole(base) || !whole(index) || !reaches) {
-        return None;
-    }
     // The instruction uses rax and rdx, so this is neither.
     let pointer = unused(insn, &[]).next()?;
     let register = number(pointer);
+    let gs = insn.segment_prefix() == Register::GS;
     let mut replaced = *insn;
-    if insn.segment_prefix() == Register::GS {
+    if gs {
         replaced.set_segment_prefix(Register::None);
     }
     replaced.set_memory_base(pointer);
     replaced.set_memory_index(Register::None);
     replaced.set_memory_displacement64(0);
     replaced.set_memory_displ_size(0);
-    let mut encoder = Encoder::new(64);
-    encoder.encode(&replaced, 0).ok()?;
 
     let loans = [(register, SAVED_SCRATCH), (reg::RAX, SAVED_SCRATCH_2), (reg::RDX, SAVED_RDX)];
     for (register, slot) in loans {
         e.store(slot, register);
     }
     let from = e.offset();
-    if relative {
+    if insn.is_ip_rel_memory_operand() {
         displacements.extend(e.load_address(register, insn.memory_displacement64()));
     } else {
-        // mov register, displacement
-        e.bytes(&[0x48 | register >> 3, 0xc7, 0xc0 | register & 7]);
-        e.imm32(displacement);
-        if base != Register::None {
-            // The stack pointer can be a base, not an index.
-            lea_indexed(e, register, number(base), register, 1);
-        }
-        if index != Register::None {
-            lea_indexed(e, register, register, number(index), insn.memory_index_scale() as u8);
-        }
+        e.bytes(&encoded(&address_of(insn, pointer)?)?);
     }
-    if insn.segment_prefix() == Register::GS {
+    if gs {
         e.load(reg::RDX, APP_GS);
         lea_indexed(e, register, register, reg::RDX, 1);
     }
     e.bytes(&LOWEST_THREE_BITS);
-    e.bytes(&encoder.take_buffer());
+    e.bytes(&encoded(&replaced)?);
     for (register, slot) in loans {
         e.load(register, slot);
     }
     Some(SpanDetail::Borrowed { from, loans: loans.map(Some) })
+}
+
+/// `lea` of the instruction's operand.
+fn address_of(insn: &Instruction, to: Register) -> Option<Instruction> {
+    let operand = MemoryOperand::new(
+        insn.memory_base(),
+        insn.memory_index(),
+        insn.memory_index_scale(),
+        insn.memory_displacement64() as i64,
+        insn.memory_displ_size(),
+        false,
+        Register::None,
+    );
+    Instruction::with2(Code::Lea_r64_m, to, operand).ok()
+}
+
+fn encoded(insn: &Instruction) -> Option<Vec<u8>> {
+    let mut encoder = Encoder::new(64);
+    encoder.encode(insn, 0).ok()?;
+    Some(encoder.take_buffer())
 }
 
 /// Leaves the lowest three bits of eax, none of edx, and the flags alone: shifts by `lea`,

@@ -171,6 +171,10 @@ fn as_json(recording: &Recording, manifest: &Manifest, processes: &[Process]) ->
     json!({
         "schema": "why.info/1",
         "recording": recording.path,
-        "answer": {"manifest": manifest, "processes": processes},
+        "answer": {
+            "manifest": manifest,
+            "lacks": cpu::lacking(&manifest.cpu),
+            "processes": processes,
+        },
     })
 }

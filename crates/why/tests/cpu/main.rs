@@ -12,6 +12,9 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use why_record::event::Event;
+use why_record::stream::{Reader, Writer};
+use why_record::vectors::{Component, Vectors};
 
 const WHY: &str = env!("CARGO_BIN_EXE_why");
 
@@ -239,7 +242,8 @@ fn programs_that_choose_their_code_by_the_cpu_compute_the_same() {
     let data: Vec<u8> = (0..300_000u32).flat_map(u32::to_le_bytes).collect();
     fs::write(setting.path("data"), data).unwrap();
     let openssl = package::find("openssl").unwrap().display().to_string();
-    let python = package::find("python3").unwrap().display().to_string();
+    // Where what is on the path may be a script that looks for it.
+    let python = package::find("/usr/bin/python3").unwrap().display().to_string();
     let script = "import hashlib, zlib; d = open('data', 'rb').read(); \
                   print(hashlib.sha512(d).hexdigest(), zlib.crc32(d), sum(d), d.find(b'zz'))";
     let key = ["-K", "00112233445566778899aabbccddeeff", "-iv", "0123456789abcdef0123456789abcdef"];
@@ -253,6 +257,51 @@ fn programs_that_choose_their_code_by_the_cpu_compute_the_same() {
         assert!(native.status.success() && !native.stdout.is_empty(), "{command:?}");
         let recorded = setting.recorded("rec", &[], command);
         assert!(recorded.stdout == native.stdout, "{command:?}");
+        fs::remove_dir_all(setting.path("rec")).unwrap();
+    }
+}
+
+/// The same recording with other vector registers.
+fn with_vectors(setting: &Setting, change: impl Fn(&mut Vectors)) {
+    let events = fs::read_dir(setting.path("rec/events")).unwrap().next().unwrap().unwrap();
+    let mut reader = Reader::open(&events.path()).unwrap();
+    let copy = setting.path("copy");
+    let mut writer = Writer::create(&copy).unwrap();
+    while let Some(mut event) = reader.next_event().unwrap() {
+        if let Event::Vectors(vectors) = &mut event {
+            change(vectors);
+        }
+        writer.add(&event).unwrap();
+    }
+    writer.flush().unwrap();
+    fs::rename(copy, events.path()).unwrap();
+}
+
+#[test]
+fn registers_that_no_cpu_has_are_refused() {
+    let setting = Setting::new();
+    let good = [
+        |vectors: &mut Vectors| vectors.legacy_in_use = 0,
+        |vectors: &mut Vectors| vectors.legacy[400] ^= 1,
+    ];
+    // Reserved bits of MXCSR; too little; registers that there are not.
+    let bad = [
+        |vectors: &mut Vectors| (vectors.legacy_in_use, vectors.legacy[27]) = (3, 0xff),
+        |vectors: &mut Vectors| vectors.legacy.truncate(400),
+        |vectors: &mut Vectors| {
+            vectors.components.push(Component { number: 44, bytes: vec![0; 64] });
+        },
+        |vectors: &mut Vectors| {
+            vectors.components.push(Component { number: 2, bytes: vec![0; 1 << 20] });
+        },
+    ];
+    for (change, status) in good.iter().map(|c| (c, 0)).chain(bad.iter().map(|c| (c, 125))) {
+        setting.recorded("rec", &["--checkpoints", "none"], &["echo", "hello"]);
+        with_vectors(&setting, change);
+        let replayed = setting.run(WHY, &["replay", "rec"]);
+        let said = text(&replayed.stderr);
+        assert_eq!(replayed.status.code(), Some(status), "{said}");
+        assert!(!said.contains("defect"), "{said}");
         fs::remove_dir_all(setting.path("rec")).unwrap();
     }
 }

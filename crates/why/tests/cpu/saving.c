@@ -99,6 +99,9 @@ int main(int argc, char **argv) {
     pages = mmap(0, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     mprotect(pages + PAGE, PAGE, PROT_NONE);
     area = pages + PAGE - SIZE;
+    uint8_t *low = mmap(0, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    mprotect(low + PAGE, PAGE, PROT_NONE);
+    low += PAGE - SIZE;
     for (int i = 0; i < (int)sizeof pattern; i++) ((uint8_t *)pattern)[i] = (uint8_t)(i * 7 + 1);
     SAVE("xsave", "xsave (%%rcx)", area, area);
     restore("xsave");
@@ -116,18 +119,19 @@ int main(int argc, char **argv) {
     }
     SAVE("relative", "xsave64 image(%%rip)", image, 0);
     SAVE("absolute", "xsave64 (,%%rcx,8)", area, (uint64_t)area / 8);
+    SAVE("32 bits", "xsave64 64(%%ecx)", low, low - 64);
     SAVE("stack", "mov %%rsp, %%rbx\n lea 256(%%rcx), %%rsp\n xsave64 -256(%%rsp)\n mov %%rbx, %%rsp", area, area);
     SAVE("fs", "xsave64 %%fs:(%%rcx)", area, area - (uint8_t *)__builtin_thread_pointer());
     syscall(SYS_arch_prctl, ARCH_SET_GS, pages);
     SAVE("gs", "xsave64 %%gs:64(%%rcx)", area, area - pages - 64);
     // Addresses are bitmaps at the same time, which nobody can limit by hand.
-    uint64_t low = (uint64_t)area | 7;
+    uint64_t address = (uint64_t)area | 7;
     if (bitmap == 7) {
         SAVE("by rax", "xsave64 (%%rcx)", area, area);
         SAVE("by both", "xsave64 (%%rcx)", area, area);
     } else {
-        SAVE_BY("by rax", "xsave64 -7(%%rax)", low, 0);
-        SAVE_BY("by both", "xsave64 -7(%%rax,%%rdx,4)", low - 64, 16);
+        SAVE_BY("by rax", "xsave64 -7(%%rax)", address, 0);
+        SAVE_BY("by both", "xsave64 -7(%%rax,%%rdx,4)", address - 64, 16);
     }
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
     sigaction(SIGSEGV, &action, 0);
