@@ -49,12 +49,15 @@ pub struct Key {
     /// Where in the file the mapping begins: a file may be mapped in several parts.
     pub offset: u64,
     pub tool: Tool,
+    /// Whether the CPU that the application is shown is a limited one.
+    pub limited: bool,
 }
 
 impl Key {
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = env!("WHY_ENGINE_BUILD").as_bytes().to_vec();
         bytes.push(self.tool as u8);
+        bytes.push(self.limited.into());
         bytes.extend(self.offset.to_le_bytes());
         bytes.extend(self.identity.bytes());
         bytes
@@ -65,7 +68,8 @@ impl Key {
     fn file_name(&self) -> String {
         let Identity { device, inode, .. } = self.identity;
         let tool = format!("{:?}", self.tool).to_lowercase();
-        format!("{device:x}-{inode:x}-{:x}-{tool}", self.offset)
+        let limited = if self.limited { "-limited" } else { "" };
+        format!("{device:x}-{inode:x}-{:x}-{tool}{limited}", self.offset)
     }
 }
 

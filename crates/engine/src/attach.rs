@@ -36,13 +36,14 @@ impl Supervisor {
         if self.replays() {
             code.calls = Calls::Replayed;
         }
+        code.view = self.view.clone();
         let mut space = Space::new(Memory::open(tid)?, Rc::new(RefCell::new(code)));
         space.users = 1;
         let id = self.add_space(space);
         self.task(tid).space = id;
         let maps = maps::read(tid)?;
         if self.recorder.is_some() {
-            self.hide_kernel_code(tid, start.rsp)?;
+            self.limit_hints(tid, start.rsp)?;
             self.record_program(tid, &maps)?;
         }
         self.map_context(tid, &start)?;
@@ -96,10 +97,11 @@ impl Supervisor {
         space.memory.write(entry, &original).map_err(|_| Halt::Gone)
     }
 
-    /// Hides the vDSO from the program, which would learn from it what is not recorded.
-    fn hide_kernel_code(&mut self, tid: Tid, stack: Address) -> Outcome<()> {
+    /// Limits what the kernel tells a new program: of the CPU, to what is shown of it; and
+    /// nothing of the vDSO, from which it would learn what is not recorded.
+    fn limit_hints(&mut self, tid: Tid, stack: Address) -> Outcome<()> {
         const AT_IGNORE: u64 = 1;
-        let memory = &self.space_of(tid).memory;
+        let memory = &self.spaces[&self.tasks[&tid].space].memory;
         let read = |at: Address| memory.read_u64(at).map_err(|_| Halt::Gone);
         // The stack: argc, argv, 0, envp, 0, then pairs of key and value.
         let mut at = stack + 8 * (read(stack)? + 2);
@@ -113,7 +115,13 @@ impl Supervisor {
                 libc::AT_SYSINFO_EHDR => {
                     memory.write_u64(at, AT_IGNORE).map_err(|_| Halt::Gone)?;
                 }
-                _ => {}
+                key => {
+                    let value = read(at + 8)?;
+                    let limited = self.limit_hint(key, value);
+                    if limited != value {
+                        memory.write_u64(at + 8, limited).map_err(|_| Halt::Gone)?;
+                    }
+                }
             }
             at += 16;
         }

@@ -33,6 +33,7 @@ impl Supervisor {
             Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
             Err(Untranslatable::NoCode) => self.fetch_fault(tid, registers, pc),
             Err(Untranslatable::NoInstruction) => self.try_instruction(tid, registers),
+            Err(Untranslatable::Unexpected) => self.enter_beyond(tid, registers),
             Err(Untranslatable::Halt(halt)) => Err(halt),
         }
     }
@@ -238,6 +239,10 @@ impl Supervisor {
                     return self.replay_stop(tid, &registers, Cause::Instruction);
                 }
                 self.record_stop(tid, &registers, Cause::Instruction)?;
+                if let Some(answered) = self.answer_for_cpu(tid, &registers)? {
+                    self.adjust_count(tid, 1);
+                    return self.enter(tid, answered);
+                }
                 self.enter_few(tid, registers, 1, true)
             }
             ExitKind::Stopped { pc } => {
@@ -372,6 +377,8 @@ pub enum Untranslatable {
     NoCode,
     /// There is, but it is not an instruction.
     NoInstruction,
+    /// It needs a CPU feature that the application is not shown.
+    Unexpected,
     Halt(Halt),
 }
 
@@ -379,6 +386,7 @@ impl From<TranslateError> for Untranslatable {
     fn from(error: TranslateError) -> Self {
         match error {
             TranslateError::NoInstruction(_) => Untranslatable::NoInstruction,
+            TranslateError::Unexpected(_) => Untranslatable::Unexpected,
             other => Untranslatable::Halt(Halt::Engine(other.into())),
         }
     }

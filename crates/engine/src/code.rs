@@ -3,6 +3,7 @@
 
 use crate::arena::{ARENA_BYTES, Arena, Item};
 use crate::calls;
+use crate::cpu::View;
 use crate::error::{EngineError, Result};
 use crate::frozen::Frozen;
 use crate::image::Image;
@@ -13,7 +14,7 @@ use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use why_translate::Calls;
-use why_translate::{ExitKind, Request, Tool, TranslateError, Unit, chain, translate};
+use why_translate::{ExitKind, Features, Request, Tool, TranslateError, Unit, chain, translate};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UnitId(pub u32);
@@ -98,6 +99,8 @@ pub struct Code {
     pub shapes: Shapes,
     /// Whether calls are logged or replayed.
     pub calls: Calls,
+    /// The CPU that the application is shown.
+    pub view: View,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -141,6 +144,7 @@ impl Code {
             statistics: Statistics::default(),
             shapes,
             calls: Calls::Logged,
+            view: View::native(),
         })
     }
 
@@ -209,7 +213,7 @@ impl Code {
     }
 
     /// A unit of at most so many instructions that nothing else ever enters, and that is
-    /// linked to nothing; `plain` if instructions whose results vary are like others.
+    /// linked to nothing; `plain` if no instruction is kept from it.
     pub fn translate_few(
         &mut self,
         pc: Address,
@@ -242,6 +246,9 @@ impl Code {
             call_class: if exact { calls::recorded_class } else { calls::class },
             calls: self.calls,
             leave_before_varying: exact && !plain,
+            shown: self.view.expected,
+            expected: if plain { Features::ALL } else { self.view.noticed() },
+            limit_xsave: self.view.limited,
             trace_id,
             verify: source.can_change_unseen(pc),
             gs_base_writable: crate::processor::gs_base_writable(),
@@ -591,6 +598,7 @@ fn link_layout() -> &'static chain::Link {
 impl From<TranslateError> for EngineError {
     fn from(error: TranslateError) -> EngineError {
         let (TranslateError::NoInstruction(pc)
+        | TranslateError::Unexpected(pc)
         | TranslateError::OutOfReach(pc)
         | TranslateError::UnknownGsUse(pc)) = error;
         EngineError::UnknownInstruction { text: error.to_string(), bytes: String::new(), pc }

@@ -622,6 +622,7 @@ impl Supervisor {
         match unit {
             Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
             Err(TranslateError::NoInstruction(_)) => self.try_instruction(tid, registers),
+            Err(TranslateError::Unexpected(_)) => self.enter_beyond(tid, registers),
             Err(error) => Err(Halt::Engine(error.into())),
         }
     }

@@ -140,6 +140,7 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
         borrowed: None,
         shape: None,
         alone: false,
+        beyond: false,
         end,
         literals,
         displacements,
@@ -237,7 +238,7 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use why_translate::{Request, Tool, translate};
+    use why_translate::{Features, Request, Tool, translate};
 
     #[test]
     fn a_description_comes_back_at_another_address() {
@@ -253,6 +254,9 @@ mod tests {
             call_class: crate::calls::class,
             trace_id: 0,
             leave_before_varying: false,
+            shown: Features::ALL,
+            expected: Features::ALL,
+            limit_xsave: false,
             calls: why_translate::Calls::Logged,
             verify: false,
             gs_base_writable: false,

@@ -20,6 +20,11 @@ pub enum EngineError {
     Recording(#[from] why_record::RecordError),
     #[error("the replay differs from the recording at event {event}: {how}; please report it")]
     Diverged { event: u64, how: String },
+    #[error(
+        "the recording cannot be replayed here: the program needs {features}, which this \
+         machine's CPU lacks; replay it on a machine that has it, or record it anew"
+    )]
+    CpuLacks { features: String },
     #[error("the recording was cut short: it ends after event {event}, and so does the replay")]
     CutShort { event: u64 },
     #[error("the recording has no position {position}: {how}")]

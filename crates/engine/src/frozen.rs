@@ -201,7 +201,10 @@ impl Code {
         ids.retain(|&id| {
             let placed = self.placed(id);
             let known = |page| image.offset(page).is_some_and(|o| checksums.contains_key(&o));
-            image.range.contains(&placed.unit.pc) && placed.pages().into_iter().all(known)
+            // The next program to be recorded may not know yet what it uses.
+            !placed.unit.beyond
+                && image.range.contains(&placed.unit.pc)
+                && placed.pages().into_iter().all(known)
         });
         ids.sort_by_key(|&id| self.placed(id).unit.pc);
         ids.dedup_by_key(|&mut id| self.placed(id).unit.pc);

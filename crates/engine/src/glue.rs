@@ -2,19 +2,21 @@
 //! behalf. Every arena begins with it.
 
 use crate::memory::Address;
+use std::ops::Range;
 
-/// `syscall; int3`, then `mov al, [rax]; int3`, then [`MAP`].
+/// `syscall; int3`, then `mov al, [rax]; int3`, then `cpuid; int3`, then [`MAP`].
 pub const GLUE: [u8; MAP + MAP_CODE.len()] = {
     let mut glue = [0; MAP + MAP_CODE.len()];
     let (start, _) = glue.split_at_mut(MAP);
-    start.copy_from_slice(&[0x0f, 0x05, 0xcc, 0x8a, 0x00, 0xcc]);
+    start.copy_from_slice(&[0x0f, 0x05, 0xcc, 0x8a, 0x00, 0xcc, 0x0f, 0xa2, 0xcc]);
     let (_, map) = glue.split_at_mut(MAP);
     map.copy_from_slice(&MAP_CODE);
     glue
 };
 
 const LOAD: usize = 3;
-const MAP: usize = 6;
+const CPUID: usize = 6;
+const MAP: usize = 9;
 
 /// Maps a file: opens it with the arguments of `openat` in place; maps it with those of
 /// `mmap` in rbx, r13, r14, r15, the descriptor and rbp, as often as r12 says and each time
@@ -54,6 +56,12 @@ impl Glue {
     /// Where `mov al, [rax]; int3` stands.
     pub fn load_from_rax(self) -> Address {
         self.0 + LOAD as u64
+    }
+
+    /// Where `cpuid; int3` stands.
+    pub fn cpuid(self) -> Range<Address> {
+        let start = self.0 + CPUID as u64;
+        start..start + 3
     }
 
     /// Where a file is mapped.

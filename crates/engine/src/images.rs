@@ -68,7 +68,12 @@ impl Supervisor {
     }
 
     fn key(&self, image: &Image) -> Key {
-        Key { identity: image.identity.clone(), offset: image.start, tool: self.options.tool }
+        Key {
+            identity: image.identity.clone(),
+            offset: image.start,
+            tool: self.options.tool,
+            limited: self.view.limited,
+        }
     }
 
     /// Takes what earlier runs translated of an image into the cache.

@@ -74,7 +74,12 @@ impl Supervisor {
     }
 
     /// Lets a stopped thread execute glue until it has trapped before `end`.
-    fn run_to(&mut self, tid: Tid, from: &Registers, end: Address) -> Outcome<Registers> {
+    pub(crate) fn run_to(
+        &mut self,
+        tid: Tid,
+        from: &Registers,
+        end: Address,
+    ) -> Outcome<Registers> {
         ptrace::set_registers(tid, from)?;
         ptrace::resume(tid, 0)?;
         loop {
@@ -318,6 +323,7 @@ impl Supervisor {
         let shapes = shared.borrow().shapes.clone();
         let mut code = crate::code::Code::new(shared.borrow().tool(), shapes)?;
         code.calls = shared.borrow().calls;
+        code.view = shared.borrow().view.clone();
         for arena in &shared.borrow().arenas {
             code.arenas.push(Arena::new(Arena::memory()?, arena.base));
         }

@@ -4,6 +4,7 @@
 //! reports, stops and continues with the program, and ends as it did. The supervisor
 //! goes on as long as the program has descendants.
 
+use crate::cpu::View;
 use crate::error::{EngineError, Halt, Result};
 use crate::inherited;
 use crate::messages::{Message, Messages, send};
@@ -34,6 +35,7 @@ use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
+use why_record::manifest::Manifest;
 use why_record::store::Recording;
 use why_translate::Tool;
 
@@ -267,16 +269,18 @@ fn try_supervise(
     match &command.course {
         Course::Run => {}
         Course::Record(wanted) => {
+            supervisor.view = View::recording(wanted.cpu);
             supervisor.recorder = Some(Recorder::new(wanted));
         }
         Course::Replay(again) => {
+            supervisor.view = View::replaying(&Manifest::read(&again.recording)?.cpu);
             // The first space that there will be.
             supervisor.replayers.insert(SpaceId(0), replayer(again)?);
         }
     }
     supervisor.idle_timer();
     supervisor.begin_with(tid)?;
-    let result = supervisor.run();
+    let result = supervisor.run().map_err(|error| supervisor.view.explain(error));
     match &result {
         Ok(()) if supervisor.replays() => supervisor.finish_replay(),
         Ok(()) => {}

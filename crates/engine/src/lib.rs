@@ -10,6 +10,7 @@ mod call_log;
 mod calls;
 mod code;
 mod confine;
+pub mod cpu;
 mod deliver;
 mod description;
 mod error;

@@ -164,11 +164,17 @@ pub fn vectors(tid: pid_t) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub fn set_vectors(tid: pid_t, bytes: &[u8]) -> Result<()> {
+/// False if they are such as the CPU cannot have.
+pub fn set_vectors(tid: pid_t, bytes: &[u8]) -> Result<bool> {
     let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let data = std::ptr::from_ref(&part) as usize;
     let set = request(libc::PTRACE_SETREGSET, tid, NT_X86_XSTATE, data);
-    expect_alive("setregset", tid, set).map(drop)
+    match set {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EFAULT)) => {
+            Ok(false)
+        }
+        set => expect_alive("setregset", tid, set).map(|_| true),
+    }
 }
 
 const NT_X86_XSTATE: usize = 0x202;

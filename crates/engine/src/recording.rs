@@ -11,6 +11,7 @@ mod snapshot;
 
 use checkpoints::Checkpoints;
 
+use crate::cpu::vectors;
 use crate::error::EngineError;
 use crate::image::Identity;
 use crate::maps::Mapping;
@@ -26,6 +27,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use why_record::RecordError;
+use why_record::cpu::Shown;
 use why_record::event::{Cause, Event, Stream};
 use why_record::files::{Files, Hash};
 use why_record::registers::Registers as Recorded;
@@ -43,6 +45,8 @@ pub struct Wanted {
     /// After how many events of a process what is in its memory is told, for a replay to
     /// compare.
     pub hashes: Option<u64>,
+    /// The CPU that the program is shown.
+    pub cpu: Shown,
 }
 
 pub struct Recorder {
@@ -115,6 +119,11 @@ impl Recorder {
 
     pub fn checkpoint_interval(&self) -> Option<Duration> {
         self.wanted.checkpoints
+    }
+
+    /// The directory of the recording.
+    pub fn path(&self) -> &Path {
+        &self.recording.path
     }
 
     fn add(&mut self, space: SpaceId, event: &Event) -> Outcome<()> {
@@ -264,7 +273,7 @@ impl Supervisor {
         log.running = Some(tid);
         log.since = count;
         if log.vectors.remove(&tid) || new {
-            let vectors = ptrace::vectors(tid)?;
+            let vectors = vectors::recorded(&ptrace::vectors(tid)?, self.view.limited);
             self.record(tid, &Event::Vectors(vectors))?;
         }
         let registers = now.changed_from(&before);

@@ -13,6 +13,7 @@ mod reach;
 pub use look::Look;
 pub use outputs::Outputs;
 
+use crate::cpu::vectors;
 use crate::error::{EngineError, Halt};
 use crate::hashing::first_difference;
 use crate::maps::Mapping;
@@ -253,14 +254,20 @@ impl Supervisor {
             ));
         }
         let (mut here, mut there) = (recorded(at, gs_base), expected.registers);
-        if !cause.is_own() {
-            here.0[FLAGS] &= !ARITHMETIC_FLAGS;
-            there.0[FLAGS] &= !ARITHMETIC_FLAGS;
-            if self.instruction_at(tid, at.rip).code() == Code::Syscall {
-                // It overwrites them, so they were free.
-                there.0[RCX] = here.0[RCX];
-                there.0[R11] = here.0[R11];
+        let other_vendor = self.view.other_vendor.is_some();
+        for registers in [&mut here, &mut there] {
+            if !cause.is_own() || other_vendor {
+                registers.0[FLAGS] &= !ARITHMETIC_FLAGS;
             }
+            if other_vendor {
+                // A call leaves the flags there.
+                registers.0[R11] &= !ARITHMETIC_FLAGS;
+            }
+        }
+        if !cause.is_own() && self.instruction_at(tid, at.rip).code() == Code::Syscall {
+            // It overwrites them, so they were free.
+            there.0[RCX] = here.0[RCX];
+            there.0[R11] = here.0[R11];
         }
         if let Some((name, here, there)) = here.differences(&there).first() {
             let replayer = self.replayer(tid);
@@ -345,8 +352,11 @@ impl Supervisor {
             }
         };
         self.task(tid).looked_at = None;
-        if let Some(vectors) = vectors {
-            ptrace::set_vectors(tid, &vectors)?;
+        if let Some(vectors) = vectors
+            && !ptrace::set_vectors(tid, &vectors)?
+        {
+            let how = "this CPU refuses the vector registers that are told".to_owned();
+            return Err(diverged(event, how));
         }
         self.next_calls(tid);
         let count = self.space_of(tid).count();
@@ -422,7 +432,12 @@ impl Supervisor {
 
     fn replay_event(&mut self, tid: Tid, event: Event) -> Outcome<()> {
         match event {
-            Event::Vectors(vectors) => self.replayer(tid).vectors = Some(vectors),
+            Event::Vectors(vectors) => {
+                let size = ptrace::vectors(tid)?.len();
+                let event = self.replayer(tid).events;
+                let area = vectors::area(&vectors, size).map_err(|how| diverged(event, how))?;
+                self.replayer(tid).vectors = Some(area);
+            }
             Event::Wrote { at, bytes } => {
                 self.code_replaced(tid, at..at + bytes.len() as u64)?;
                 let written = self.space_of(tid).memory.write(at, &bytes);

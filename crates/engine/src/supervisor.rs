@@ -1,6 +1,7 @@
 //! The event loop: one stop of one thread at a time.
 
 use crate::archive::{Archive, Key};
+use crate::cpu::View;
 use crate::error::{EngineError, Halt};
 use crate::ptrace::{self, Stop};
 use crate::recording::Recorder;
@@ -53,6 +54,8 @@ pub struct Supervisor {
     pub(crate) timer_running: bool,
     /// Translations from earlier runs that have been opened and checked.
     pub(crate) archives: FxHashMap<Key, Rc<Archive>>,
+    /// The CPU that programs are shown.
+    pub(crate) view: View,
     pub(crate) recorder: Option<Recorder>,
     /// Of each process that is replayed.
     pub(crate) replayers: FxHashMap<SpaceId, Replayer>,
@@ -72,6 +75,7 @@ impl Supervisor {
             report: Report::default(),
             timer_running: false,
             archives: FxHashMap::default(),
+            view: View::native(),
             recorder: None,
             replayers: FxHashMap::default(),
         }

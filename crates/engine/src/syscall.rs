@@ -11,6 +11,7 @@ use why_record::event::Cause;
 use why_translate::context::{APP_GS, CALLS_IN_PROCESS, LAST_CALL};
 
 const ENOSYS: u64 = -(libc::ENOSYS as i64) as u64;
+const ENOSPC: u64 = -(libc::ENOSPC as i64) as u64;
 const EINVAL: u64 = -(libc::EINVAL as i64) as u64;
 const EFAULT: u64 = -(libc::EFAULT as i64) as u64;
 
@@ -18,6 +19,8 @@ const ARCH_SET_GS: u64 = 0x1001;
 const ARCH_GET_GS: u64 = 0x1004;
 /// Shadow stacks, which would see the cache's calls and not the application's.
 const ARCH_SHADOW_STACKS: std::ops::RangeInclusive<u64> = 0x5001..=0x5005;
+/// Registers that a program must ask for before it uses them.
+const ARCH_MORE_REGISTERS: std::ops::RangeInclusive<u64> = 0x1021..=0x1025;
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
 
 impl Supervisor {
@@ -46,6 +49,8 @@ impl Supervisor {
             | libc::SYS_io_uring_setup
             | libc::SYS_io_uring_enter
             | libc::SYS_io_uring_register => self.answer(tid, &registers, ENOSYS),
+            // As on a CPU without protection keys.
+            libc::SYS_pkey_alloc if self.view.limited => self.answer(tid, &registers, ENOSPC),
             libc::SYS_chdir => {
                 let result = self.make(tid, &registers)?;
                 self.look_at_directory(tid);
@@ -398,6 +403,9 @@ impl Supervisor {
                 self.answer(tid, &registers, if written.is_ok() { 0 } else { EFAULT })
             }
             code if ARCH_SHADOW_STACKS.contains(&code) => self.answer(tid, &registers, EINVAL),
+            code if ARCH_MORE_REGISTERS.contains(&code) && self.view.limited => {
+                self.answer(tid, &registers, EINVAL)
+            }
             _ => {
                 // ARCH_SET_FS changes the thread's own register: take it over.
                 let result = self.make(tid, &registers)?;

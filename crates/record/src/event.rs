@@ -8,6 +8,7 @@
 
 use crate::files::Hash;
 use crate::registers::Changed;
+use crate::vectors::Vectors;
 use serde::{Deserialize, Serialize};
 
 /// A thread, by the number it had when it was recorded.
@@ -32,7 +33,7 @@ pub enum Event {
     /// four bytes each, its result in eight bytes, and what it wrote.
     Calls(#[serde(with = "bytes")] Vec<u8>),
     /// The vector registers of the thread that is resumed next.
-    Vectors(#[serde(with = "bytes")] Vec<u8>),
+    Vectors(Vectors),
     /// Memory has changed.
     Wrote {
         at: u64,
@@ -177,7 +178,7 @@ pub enum Ended {
 }
 
 /// Bytes as bytes, and not as a list of numbers.
-mod bytes {
+pub mod bytes {
     use serde::{Deserializer, Serializer, de};
 
     pub fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {

@@ -4,6 +4,7 @@
 //! [`stream`] of [`event`]s for each process, `files/` the bytes of files that were mapped.
 //! Nothing here knows how a program is run.
 
+pub mod cpu;
 pub mod event;
 pub mod files;
 pub mod manifest;
@@ -12,6 +13,7 @@ pub mod registers;
 pub mod store;
 pub mod stream;
 pub mod summary;
+pub mod vectors;
 
 /// The version of everything in a recording.
 pub const VERSION: u32 = 1;

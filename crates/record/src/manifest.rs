@@ -1,8 +1,11 @@
 //! What a recording is of, in `manifest.json`.
 
+use crate::cpu::Cpu;
 use crate::event::Ended;
 use crate::{RecordError, Result, VERSION};
+use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::path::Path;
 
 const FILE: &str = "manifest.json";
@@ -15,6 +18,7 @@ pub struct Manifest {
     pub directory: String,
     /// Seconds since 1970.
     pub recorded_at: u64,
+    pub cpu: Cpu,
     /// Written at the end; without it, the recording was cut short.
     pub finished: Option<Finished>,
 }
@@ -31,7 +35,7 @@ pub struct Finished {
 }
 
 impl Manifest {
-    pub fn new(command: Vec<String>, directory: String) -> Manifest {
+    pub fn new(command: Vec<String>, directory: String, cpu: Cpu) -> Manifest {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Manifest {
             schema: format!("why.recording/{VERSION}"),
@@ -39,6 +43,7 @@ impl Manifest {
             command,
             directory,
             recorded_at: now.map_or(0, |now| now.as_secs()),
+            cpu,
             finished: None,
         }
     }
@@ -51,6 +56,18 @@ impl Manifest {
         std::fs::write(&temporary, text)
             .and_then(|()| std::fs::rename(&temporary, recording.join(FILE)))
             .map_err(RecordError::system(format!("cannot write {}", temporary.display())))
+    }
+
+    /// Changes what is there, which others may do as well.
+    pub fn change(recording: &Path, change: impl FnOnce(&mut Manifest)) -> Result<()> {
+        let what = format!("cannot lock {}", recording.display());
+        let locked = File::open(recording).and_then(|directory| {
+            Flock::lock(directory, FlockArg::LockExclusive).map_err(|(_, error)| error.into())
+        });
+        let _locked = locked.map_err(RecordError::system(what))?;
+        let mut manifest = Manifest::read(recording)?;
+        change(&mut manifest);
+        manifest.write(recording)
     }
 
     pub fn read(recording: &Path) -> Result<Manifest> {

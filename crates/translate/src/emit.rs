@@ -134,12 +134,22 @@ impl Emitter {
 
     /// `lea register, [rip + displacement]` with an address that is near; where the
     /// displacement lies.
-    pub fn load_near(&mut self, register: u8, address: u64) -> Option<u32> {
+    fn load_near(&mut self, register: u8, address: u64) -> Option<u32> {
         let displacement = address.wrapping_sub(self.here() + 7) as i64;
         let displacement = i32::try_from(displacement).ok()?;
         self.bytes(&[0x48 | (register >> 3) << 2, 0x8d, 0x05 | (register & 7) << 3]);
         self.imm32(displacement);
         Some(self.offset() - 4)
+    }
+
+    /// Puts an application address into a register; where its displacement lies, if it is
+    /// near.
+    pub fn load_address(&mut self, register: u8, address: u64) -> Option<u32> {
+        let near = self.load_near(register, address);
+        if near.is_none() {
+            self.load_constant(register, address);
+        }
+        near
     }
 
     /// Pushes a 64-bit value.

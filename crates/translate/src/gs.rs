@@ -145,7 +145,8 @@ fn base_form(e: &mut Emitter, operation: u8, register: u8) {
     e.bytes(&[0xf3, 0x48 | register >> 3, 0x0f, 0xae, modrm]);
 }
 
-fn unused(insn: &Instruction, taken: &[Register]) -> impl Iterator<Item = Register> {
+/// Registers that neither the instruction uses nor `taken` names.
+pub fn unused(insn: &Instruction, taken: &[Register]) -> impl Iterator<Item = Register> {
     let mut factory = InstructionInfoFactory::new();
     let mut used = taken.to_vec();
     used.extend(factory.info(insn).used_registers().iter().map(|u| u.register().full_register()));

@@ -8,6 +8,7 @@ pub mod chain;
 pub mod context;
 mod count;
 mod emit;
+mod features;
 mod gs;
 mod returns;
 mod scan;
@@ -15,8 +16,10 @@ pub mod trace;
 mod translate;
 mod unit;
 mod verify;
+mod xsave;
 
 pub use emit::{Literal, Patch};
+pub use features::Features;
 pub use scan::{Fetch, is_cut_off};
 pub use translate::{Calls, Request, TranslateError, translate};
 pub use unit::{Borrowed, Exit, ExitKind, InsnSpan, Place, SpanDetail, Unit};

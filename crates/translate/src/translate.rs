@@ -7,11 +7,13 @@ use crate::Tool;
 use crate::context::{APP_GS, CallClass, SAVED_RCX, SAVED_SCRATCH, Slot, count_slot};
 use crate::count::{self, Addition, Through};
 use crate::emit::{Emitter, Patch, reg};
+use crate::features::Features;
 use crate::gs;
 use crate::scan::{Fetch, Flow, Followed, Limits, Scanned, call_number, scan};
 use crate::trace::Tracer;
 use crate::unit::{Exit, ExitKind, InsnSpan, SpanDetail, Unit};
 use crate::verify;
+use crate::xsave;
 use iced_x86::{Instruction, Mnemonic, Register};
 use std::sync::Arc;
 
@@ -40,6 +42,13 @@ pub struct Request {
     pub calls: Calls,
     /// Leave before instructions whose results vary from run to run.
     pub leave_before_varying: bool,
+    /// The CPU features that the application is shown.
+    pub shown: Features,
+    /// The same, and those that it has used nevertheless: a unit ends before an instruction
+    /// that needs others.
+    pub expected: Features,
+    /// Save and restore no more registers than x87, SSE and AVX have.
+    pub limit_xsave: bool,
     pub call_class: fn(u32) -> CallClass,
     /// The trace id of the unit's first exit; the others follow.
     pub trace_id: u32,
@@ -65,6 +74,9 @@ pub enum TranslateError {
     /// No whole instruction here: either no code follows, or it is none.
     #[error("no instruction can be read at {0:#x}")]
     NoInstruction(u64),
+    /// The instruction here needs a CPU feature that is not expected.
+    #[error("the instruction at {0:#x} needs a CPU feature that is not expected")]
+    Unexpected(u64),
     #[error("the operand of the instruction at {0:#x} is out of reach")]
     OutOfReach(u64),
     #[error("the instruction at {0:#x} uses GS in a way that is not translated")]
@@ -91,7 +103,19 @@ pub fn translate(request: &Request, fetch: &mut Fetch) -> Result<Unit, Translate
     {
         scanned.truncate(last + 1);
     }
+    if let Some(end) = scanned.iter().position(|scanned| unexpected(&scanned.insn, request)) {
+        scanned.truncate(end);
+    }
+    if scanned.is_empty() {
+        return Err(TranslateError::Unexpected(request.pc));
+    }
     Translator::new(request, scanned).run()
+}
+
+/// Whether an instruction needs a CPU feature that nobody expects. Where its result is told,
+/// it need not be executed again.
+fn unexpected(insn: &Instruction, request: &Request) -> bool {
+    !request.expected.suffice_for(insn) && !varies(insn)
 }
 
 /// Whether an instruction's result depends on more than the program.
@@ -106,6 +130,9 @@ fn varies(insn: &Instruction) -> bool {
             | M::Rdseed
             | M::Rdpid
             | M::Rdpmc
+            | M::Rdpru
+            | M::Tpause
+            | M::Umwait
             | M::Xgetbv
             | M::Sgdt
             | M::Sidt
@@ -217,6 +244,8 @@ impl<'a> Translator<'a> {
             tracer.open(&mut self.e);
         }
         let scanned = std::mem::take(&mut self.scanned);
+        let shown = |s: &Scanned| varies(&s.insn) || self.request.shown.suffice_for(&s.insn);
+        let beyond = !scanned.iter().all(shown);
         let mut ended = false;
         for (index, insn) in scanned.iter().enumerate() {
             self.spans.push(InsnSpan {
@@ -252,6 +281,7 @@ impl<'a> Translator<'a> {
             counted: self.counted,
             committed_from: self.committed_from,
             borrowed,
+            beyond,
             alone: self.request.at_most.is_some(),
             shape,
             end,
@@ -427,16 +457,16 @@ impl<'a> Translator<'a> {
     /// Puts an application address into a register. One that is far belongs to another
     /// image than the unit's own, and no archive holds such a unit.
     fn load_address(&mut self, register: u8, address: u64) {
-        match self.e.load_near(register, address) {
-            Some(displacement) => self.displacements.push(displacement),
-            None => self.e.load_constant(register, address),
-        }
+        self.displacements.extend(self.e.load_address(register, address));
     }
 
     /// Copies an instruction that means the same wherever it stands, or would but
     /// for a displacement from RIP.
     fn copy(&mut self, scanned: &Scanned) -> Result<(), TranslateError> {
         let insn = &scanned.insn;
+        if self.request.limit_xsave && xsave::takes_bitmap(insn) {
+            return self.copy_limited(insn);
+        }
         if let Some(at) = scanned.rip_displacement {
             return self.copy_rip_relative(scanned, at);
         }
@@ -461,6 +491,13 @@ impl<'a> Translator<'a> {
                 self.e.bytes(scanned.bytes());
             }
         }
+        Ok(())
+    }
+
+    /// Copies an instruction that saves or restores registers, limited to those shown.
+    fn copy_limited(&mut self, insn: &Instruction) -> Result<(), TranslateError> {
+        let detail = xsave::limited(&mut self.e, insn, &mut self.displacements);
+        self.set_detail(detail.ok_or(TranslateError::OutOfReach(insn.ip()))?);
         Ok(())
     }
 

@@ -121,6 +121,8 @@ pub struct Unit {
     pub committed_from: Option<u32>,
     /// Tracing borrows a register from the offset on until the unit is left.
     pub borrowed: Option<Borrowed>,
+    /// It executes instructions that the CPU shown to the application does not have.
+    pub beyond: bool,
     /// Nothing leads to it but the supervisor, and whoever leaves it comes to it again.
     pub alone: bool,
     /// What the trace records look like, when tracing.

@@ -1,8 +1,8 @@
 //! What translation promises, on small pieces of code.
 
-use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+use iced_x86::{CpuidFeature, Decoder, DecoderOptions, Mnemonic};
 use why_translate::context::CallClass;
-use why_translate::{ExitKind, Place, Request, Tool, Unit, translate};
+use why_translate::{ExitKind, Features, Place, Request, Tool, TranslateError, Unit, translate};
 
 const PC: u64 = 0x5555_0000_1000;
 const AT: u64 = 0x5554_c000_0000;
@@ -16,6 +16,9 @@ fn request(tool: Tool) -> Request {
         call_class: |_| CallClass::Direct,
         trace_id: 16,
         leave_before_varying: false,
+        expected: Features::ALL,
+        shown: Features::ALL,
+        limit_xsave: false,
         calls: why_translate::Calls::Logged,
         transactions: false,
         verify: false,
@@ -24,13 +27,17 @@ fn request(tool: Tool) -> Request {
 }
 
 fn unit(code: &[u8], tool: Tool) -> Unit {
+    translated(code, &request(tool)).expect("the code can be translated")
+}
+
+fn translated(code: &[u8], request: &Request) -> Result<Unit, TranslateError> {
     let fetch = &mut |pc: u64, buffer: &mut [u8]| {
         let from = pc.checked_sub(PC).and_then(|o| code.get(o as usize..)).unwrap_or_default();
         let length = from.len().min(buffer.len());
         buffer[..length].copy_from_slice(&from[..length]);
         length
     };
-    translate(&request(tool), fetch).expect("the code can be translated")
+    translate(request, fetch)
 }
 
 /// `lea rax, [rip+0x1234]; cmp rax, rbx; je +0x20; add rax, rbx; jne -16; ret`
@@ -159,4 +166,47 @@ fn an_instruction_cut_off_is_none() {
         1
     };
     assert!(translate(&request(Tool::None), fetch).is_err());
+}
+
+/// `xsave [rax + rdx*2]`, `xsavec64 [rsp]`, `xrstor64 [rip]`, `xsaveopt gs:[rcx]`.
+const SAVES: [&[u8]; 4] = [
+    &[0x0f, 0xae, 0x24, 0x50],
+    &[0x48, 0x0f, 0xc7, 0x24, 0x24],
+    &[0x48, 0x0f, 0xae, 0x2d, 0, 0, 0, 0],
+    &[0x65, 0x0f, 0xae, 0x31],
+];
+
+#[test]
+fn saving_registers_is_limited_and_a_fault_finds_the_registers_borrowed() {
+    for code in SAVES {
+        let limited = Request { limit_xsave: true, ..request(Tool::Exact) };
+        let unit = translated(code, &limited).unwrap();
+        let mut decoder = Decoder::with_ip(64, &unit.code, AT, DecoderOptions::NONE);
+        let save = decoder
+            .iter()
+            .find(|insn| format!("{:?}", insn.mnemonic()).starts_with('X'))
+            .expect("the instruction is still there");
+        let offset = (save.ip() - AT) as u32;
+        let Place::Within(0, loans) = unit.place(offset) else {
+            panic!("{:?}", unit.place(offset));
+        };
+        let borrowed: Vec<u8> = loans.iter().flatten().map(|&(register, _)| register).collect();
+        assert!(borrowed.len() == 3 && borrowed.contains(&0) && borrowed.contains(&2), "{loans:?}");
+    }
+}
+
+#[test]
+fn a_unit_ends_before_an_instruction_that_is_not_expected() {
+    // mov eax, 1; vpaddd zmm0, zmm0, zmm0
+    let code = &[0xb8, 1, 0, 0, 0, 0x62, 0xf1, 0x7d, 0x48, 0xfe, 0xc0];
+    let mut shown = Features::ALL;
+    shown.remove(CpuidFeature::AVX512F);
+    let unexpected = Request { expected: shown, shown, ..request(Tool::Exact) };
+    let unit = translated(code, &unexpected).unwrap();
+    assert_eq!(unit.instructions(), 1);
+    assert!(unit.exits.iter().any(|exit| exit.kind == ExitKind::Direct(PC + 5)) && !unit.beyond);
+    let error = translated(&code[5..], &unexpected).err();
+    assert_eq!(error, Some(TranslateError::Unexpected(PC)));
+    let unit = translated(code, &Request { shown, ..request(Tool::Exact) }).unwrap();
+    assert!(unit.instructions() == 2 && unit.beyond);
 }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use why_engine::launch::{self, Command, Course};
-use why_engine::{Ended, EngineError, Report, Wanted};
+use why_engine::{Ended, EngineError, Report, Wanted, cpu};
+use why_record::cpu::Shown;
 use why_record::event;
 use why_record::manifest::{Finished, Manifest};
 use why_record::store::Recording;
@@ -26,6 +27,10 @@ pub struct Args {
     #[arg(long, value_name = "EVENTS", num_args = 0..=1, default_missing_value = "100",
           value_parser = clap::value_parser!(u64).range(1..))]
     hash: Option<u64>,
+
+    /// The CPU that the program is shown
+    #[arg(long, value_enum, default_value_t = ShownCpu::V3)]
+    cpu: ShownCpu,
 
     /// Say on standard error where the recording is and what it holds
     #[arg(long)]
@@ -52,6 +57,14 @@ fn checkpoints(text: &str) -> Result<Checkpoints, String> {
     }
 }
 
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum ShownCpu {
+    /// One of the level x86-64-v3: the recording can be replayed on other machines
+    V3,
+    /// This machine's
+    Native,
+}
+
 pub fn main(args: Args) -> ExitCode {
     match record(&args) {
         Ok(report) => end_like(report.ended.expect("the program has ended")),
@@ -71,8 +84,11 @@ fn record(args: &Args) -> Result<Report, EngineError> {
         None => Recording::create_for(&words[0])?,
     };
     let directory = std::env::current_dir().unwrap_or_default().display().to_string();
-    let mut manifest = Manifest::new(words, directory);
-    manifest.write(&recording.path)?;
+    let shown = match args.cpu {
+        ShownCpu::V3 => Shown::V3,
+        ShownCpu::Native => Shown::Native,
+    };
+    Manifest::new(words, directory, cpu::manifest_entry(shown)).write(&recording.path)?;
     let command = Command {
         words: args.command.clone(),
         tool: why_engine::Tool::Exact,
@@ -82,6 +98,7 @@ fn record(args: &Args) -> Result<Report, EngineError> {
             recording: recording.path.clone(),
             checkpoints: args.checkpoints.0,
             hashes: args.hash,
+            cpu: shown,
         }),
     };
     let report = launch::run(&command)?;
@@ -97,8 +114,8 @@ fn record(args: &Args) -> Result<Report, EngineError> {
         log_bytes: report.log_bytes,
         seconds: began.elapsed().as_secs_f64(),
     };
-    manifest.finished = Some(finished);
-    manifest.write(&recording.path)?;
+    // What the program used of the CPU has been added to it meanwhile.
+    Manifest::change(&recording.path, |manifest| manifest.finished = Some(finished))?;
     if args.stats {
         eprintln!("why: recorded to {}", recording.path.display());
         eprintln!(

@@ -3,6 +3,8 @@
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use why_engine::cpu;
+use why_record::cpu::{Cpu, Shown};
 use why_record::event::Ended;
 use why_record::manifest::Manifest;
 use why_record::store::{self, Recording};
@@ -105,6 +107,7 @@ fn print_info(args: &InfoArgs) -> Result<()> {
     println!("recording  {}", recording.path.display());
     println!("command    {}", manifest.command.join(" "));
     println!("directory  {}", manifest.directory);
+    println!("cpu        {}", shown_cpu(&manifest.cpu));
     println!("ended      {}", how(&manifest));
     let total = |number: fn(&Process) -> u64| processes.iter().map(number).sum::<u64>();
     println!("executed   {} instructions", total(|p| p.instructions));
@@ -115,6 +118,24 @@ fn print_info(args: &InfoArgs) -> Result<()> {
         print_tree(root, &processes, 0);
     }
     Ok(())
+}
+
+/// What the program was shown, what it needs beyond that, and what of it is missing here.
+fn shown_cpu(cpu: &Cpu) -> String {
+    let (shown, also) = match cpu.shown {
+        Shown::V3 => ("x86-64-v3", "also used"),
+        Shown::Native => ("native", "beyond x86-64-v3 it had"),
+    };
+    let mut text = format!("{shown}, recorded on {}", cpu.vendor);
+    let beyond = cpu::beyond_v3(cpu);
+    if !beyond.is_empty() {
+        text += &format!("; {also} {}", beyond.join(", "));
+    }
+    let lacking = cpu::lacking(cpu);
+    if !lacking.is_empty() {
+        text += &format!("; this machine lacks {}", lacking.join(", "));
+    }
+    text
 }
 
 fn print_tree(process: &Process, all: &[Process], depth: usize) {
@@ -150,6 +171,10 @@ fn as_json(recording: &Recording, manifest: &Manifest, processes: &[Process]) ->
     json!({
         "schema": "why.info/1",
         "recording": recording.path,
-        "answer": {"manifest": manifest, "processes": processes},
+        "answer": {
+            "manifest": manifest,
+            "lacks": cpu::lacking(&manifest.cpu),
+            "processes": processes,
+        },
     })
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use why_engine::launch::{self, Again, Command, Course};
-use why_engine::{Ended, EngineError, Look, Report};
+use why_engine::{Ended, EngineError, Look, Report, cpu};
 use why_record::position::{Moment, NoMoment};
 use why_record::store::{self, Recording};
 use why_record::summary;
@@ -71,6 +71,10 @@ pub struct How {
 
 pub fn run(recording: &Recording, how: How) -> Result<Report, EngineError> {
     let manifest = recording.manifest()?;
+    let lacking = cpu::lacking(&manifest.cpu);
+    if !lacking.is_empty() {
+        return Err(EngineError::CpuLacks { features: lacking.join(", ") });
+    }
     let process = match (how.process, &manifest.finished) {
         (Some(process), _) => process,
         (None, Some(finished)) => finished.process,

@@ -1,6 +1,7 @@
 //! The whole state of a process, as events that lead to it.
 
 use super::KERNELS;
+use crate::cpu::vectors;
 use crate::maps;
 use crate::memory::{Address, PAGE};
 use crate::pages::Pages;
@@ -84,6 +85,7 @@ impl Supervisor {
                 (State::InCall(_), Some(vectors)) => vectors.clone(),
                 _ => ptrace::vectors(thread)?,
             };
+            let vectors = vectors::recorded(&vectors, self.view.limited);
             self.record(tid, &Event::Vectors(vectors))?;
             let registers = registers.changed_from(&Recorded::default());
             self.record(tid, &Event::Thread { thread, registers })?;

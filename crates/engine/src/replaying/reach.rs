@@ -44,7 +44,7 @@ impl Supervisor {
         self.enter(tid, registers)
     }
 
-    pub(super) fn instruction_at(&mut self, tid: Tid, pc: Address) -> Instruction {
+    pub(crate) fn instruction_at(&mut self, tid: Tid, pc: Address) -> Instruction {
         let mut bytes = [0; 15];
         let got = self.space_of(tid).memory.read(pc, &mut bytes).unwrap_or(0);
         Decoder::with_ip(64, &bytes[..got], pc, DecoderOptions::NONE).decode()

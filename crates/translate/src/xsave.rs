@@ -1,0 +1,101 @@
+//! Saving and restoring registers, limited to those that the application is shown.
+//!
+//! How many registers `xsave` and its like write depends on a bitmap in edx:eax and on the
+//! CPU. An application that asked a CPU with fewer of them how much room they take, and
+//! then wants all, must not get more.
+
+use crate::context::{APP_GS, SAVED_RDX, SAVED_SCRATCH, SAVED_SCRATCH_2};
+use crate::emit::{Emitter, reg};
+use crate::gs::{lea_indexed, unused};
+use crate::unit::SpanDetail;
+use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Mnemonic, Register};
+use why_trace::register::number;
+
+/// Whether the instruction takes a bitmap of registers in edx:eax.
+pub fn takes_bitmap(insn: &Instruction) -> bool {
+    use Mnemonic as M;
+    matches!(
+        insn.mnemonic(),
+        M::Xsave
+            | M::Xsave64
+            | M::Xsavec
+            | M::Xsavec64
+            | M::Xsaveopt
+            | M::Xsaveopt64
+            | M::Xrstor
+            | M::Xrstor64
+    )
+}
+
+/// Emits the instruction with a bitmap of x87, SSE and AVX registers at most, its operand
+/// reached through a borrowed register. None if that cannot be encoded.
+pub fn limited(
+    e: &mut Emitter,
+    insn: &Instruction,
+    displacements: &mut Vec<u32>,
+) -> Option<SpanDetail> {
+    // The instruction uses rax and rdx, so this is neither.
+    let pointer = unused(insn, &[]).next()?;
+    let register = number(pointer);
+    let gs = insn.segment_prefix() == Register::GS;
+    let mut replaced = *insn;
+    if gs {
+        replaced.set_segment_prefix(Register::None);
+    }
+    replaced.set_memory_base(pointer);
+    replaced.set_memory_index(Register::None);
+    replaced.set_memory_displacement64(0);
+    replaced.set_memory_displ_size(0);
+
+    let loans = [(register, SAVED_SCRATCH), (reg::RAX, SAVED_SCRATCH_2), (reg::RDX, SAVED_RDX)];
+    for (register, slot) in loans {
+        e.store(slot, register);
+    }
+    let from = e.offset();
+    if insn.is_ip_rel_memory_operand() {
+        displacements.extend(e.load_address(register, insn.memory_displacement64()));
+    } else {
+        e.bytes(&encoded(&address_of(insn, pointer)?)?);
+    }
+    if gs {
+        e.load(reg::RDX, APP_GS);
+        lea_indexed(e, register, register, reg::RDX, 1);
+    }
+    e.bytes(&LOWEST_THREE_BITS);
+    e.bytes(&encoded(&replaced)?);
+    for (register, slot) in loans {
+        e.load(register, slot);
+    }
+    Some(SpanDetail::Borrowed { from, loans: loans.map(Some) })
+}
+
+/// `lea` of the instruction's operand.
+fn address_of(insn: &Instruction, to: Register) -> Option<Instruction> {
+    let operand = MemoryOperand::new(
+        insn.memory_base(),
+        insn.memory_index(),
+        insn.memory_index_scale(),
+        insn.memory_displacement64() as i64,
+        insn.memory_displ_size(),
+        false,
+        Register::None,
+    );
+    Instruction::with2(Code::Lea_r64_m, to, operand).ok()
+}
+
+fn encoded(insn: &Instruction) -> Option<Vec<u8>> {
+    let mut encoder = Encoder::new(64);
+    encoder.encode(insn, 0).ok()?;
+    Some(encoder.take_buffer())
+}
+
+/// Leaves the lowest three bits of eax, none of edx, and the flags alone: shifts by `lea`,
+/// cuts by `movzx`.
+const LOWEST_THREE_BITS: [u8; 32] = [
+    0x8d, 0x04, 0xc5, 0, 0, 0, 0, // lea eax, [rax*8]
+    0x8d, 0x04, 0x85, 0, 0, 0, 0, // lea eax, [rax*4]
+    0x0f, 0xb6, 0xc0, // movzx eax, al
+    0x8d, 0x04, 0xc5, 0, 0, 0, 0, // lea eax, [rax*8]
+    0x0f, 0xb6, 0xc4, // movzx eax, ah
+    0xba, 0, 0, 0, 0, // mov edx, 0
+];
