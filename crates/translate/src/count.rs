@@ -60,8 +60,9 @@ pub fn plan(scanned: &[Scanned], looks: bool) -> Vec<Addition> {
     }
     let rest = (scanned.len() - counted) as u32;
     if rest > 0 {
-        // Behind the last branch there is no free place.
-        let (before, through) = cheapest(scanned, last_segment(scanned));
+        // Behind the last branch there is no free place; and before what has been counted,
+        // there may be an addition already.
+        let (before, through) = cheapest(scanned, last_segment(scanned).max(counted));
         additions.push(Addition { before, instructions: rest, through });
     }
     additions
@@ -124,4 +125,45 @@ fn may_leave(flow: Flow) -> bool {
 fn last_segment(scanned: &[Scanned]) -> usize {
     let body = &scanned[..scanned.len() - 1];
     body.iter().rposition(|s| may_leave(s.flow)).map_or(0, |branch| branch + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::{Limits, scan};
+
+    /// A call of a function that may overwrite its return address, and what follows.
+    const CALL_AND_RETURN: &[u8] = &[
+        0xe8, 0x12, 0, 0, 0,    // call f
+        0x53, // push rbx
+        0x53, // push rbx
+        0xe9, 0, 0, 0x10, 0, // jmp out of what can be read
+        0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, //
+        0x48, 0x89, 0x37, // f: mov [rdi], rsi
+        0xc3, // ret
+        0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
+    ];
+
+    #[test]
+    fn every_instruction_is_counted_once_wherever_an_addition_looks() {
+        let pc = 0x1000;
+        let fetch = &mut |at: u64, buffer: &mut [u8]| {
+            let from = CALL_AND_RETURN.get((at - pc) as usize..).unwrap_or_default();
+            let length = from.len().min(buffer.len());
+            buffer[..length].copy_from_slice(&from[..length]);
+            length
+        };
+        let limits = Limits { instructions: 64, branches: 4, repeated: 0 };
+        let scanned = scan(pc, fetch, &limits);
+        assert_eq!(scanned.len(), 6, "the call and the return are followed");
+        for looks in [false, true] {
+            let additions = plan(&scanned, looks);
+            let total: u32 = additions.iter().map(|addition| addition.instructions).sum();
+            assert_eq!(total, 6);
+            // Of two at the same place, only one would be made.
+            let mut places: Vec<usize> = additions.iter().map(|a| a.before).collect();
+            places.dedup();
+            assert_eq!(places.len(), additions.len(), "{additions:?}");
+        }
+    }
 }
