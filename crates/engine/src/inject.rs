@@ -318,6 +318,7 @@ impl Supervisor {
         let shapes = shared.borrow().shapes.clone();
         let mut code = crate::code::Code::new(shared.borrow().tool(), shapes)?;
         code.calls = shared.borrow().calls;
+        code.watched = shared.borrow().watched.clone();
         for arena in &shared.borrow().arenas {
             code.arenas.push(Arena::new(Arena::memory()?, arena.base));
         }
