@@ -193,6 +193,9 @@ impl Evaluator<'_> {
             Expression::Element(of, index) => self.element(of, index),
             Expression::PointedTo(of) => {
                 let value = self.value(of)?;
+                if let Shape::Array { .. } = value.shape() {
+                    return self.element(of, &Expression::Number(0));
+                }
                 match value.pointed_to(self.memory).map_err(unknown)? {
                     Some(pointed_to) => Ok(pointed_to),
                     None => no(format!("{of} is no pointer; its type is {}", value.type_name())),

@@ -4,7 +4,7 @@ use crate::names::{demangled, is_meant, without_arguments};
 use crate::units::DieRef;
 use crate::{Die, Image, LinkAddress, Unit};
 use gimli::constants as dw;
-use object::{Object, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -33,11 +33,17 @@ impl Symbols {
                 if !(is_function || is_object) || symbol.is_undefined() || name.is_empty() {
                     continue;
                 }
-                let (address, size) = (symbol.address(), symbol.size());
+                let (address, mut size) = (symbol.address(), symbol.size());
+                if size == 0 && is_function {
+                    // It ends where the next one begins, or with its section.
+                    let section =
+                        symbol.section_index().and_then(|i| table.section_by_index(i).ok());
+                    let end = section.map_or(0, |section| section.address() + section.size());
+                    size = end.saturating_sub(address);
+                }
                 symbols.push(Symbol { address, size, name: name.to_owned(), is_function });
             }
         }
-        // Of several names, the one that is known to others, as the linker sorts them last.
         symbols.sort_by_key(|symbol: &Symbol| symbol.address);
         Symbols(symbols)
     }
@@ -45,14 +51,15 @@ impl Symbols {
     /// The symbol that holds an address, and how far behind its beginning that is.
     fn at(&self, LinkAddress(address): LinkAddress) -> Option<(&Symbol, u64)> {
         let behind = self.0.partition_point(|symbol| symbol.address <= address);
-        let holds = |symbol: &&Symbol| {
-            address - symbol.address < symbol.size || symbol.size == 0 && symbol.is_function
-        };
+        let holds = |symbol: &&Symbol| address - symbol.address < symbol.size;
         // One that is large may begin before others that end early.
         const BACK: usize = 16;
         let near = &self.0[behind.saturating_sub(BACK)..behind];
         let first = near.iter().rev().find(holds)?.address;
-        let symbol = near.iter().find(|symbol| symbol.address == first && holds(symbol))?;
+        // Of several names, the one for everybody: others begin with underscores.
+        let named = near.iter().filter(|symbol| symbol.address == first && holds(symbol));
+        let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
+        let symbol = named.min_by_key(|symbol| underscores(&symbol.name))?;
         Some((symbol, address - symbol.address))
     }
 }

@@ -46,10 +46,7 @@ impl std::fmt::Display for Code {
 
 /// What stands before the slash, if that can be a process and not a directory: a number, or
 /// the name of a program that was recorded.
-pub fn split_process<'a>(
-    text: &'a str,
-    is_program: impl Fn(&str) -> bool,
-) -> (Option<&'a str>, &'a str) {
+pub fn split_process(text: &str, is_program: impl Fn(&str) -> bool) -> (Option<&str>, &str) {
     match text.split_once('/') {
         Some((process, rest)) if process.parse::<u32>().is_ok() || is_program(process) => {
             (Some(process), rest)
