@@ -108,7 +108,7 @@ impl Formatter<'_> {
         };
         if is_reference && depth > 0 {
             let place = crate::evaluate::Place::Memory(at);
-            return Ok(self.value(&Value::told(&value.module, to, place), depth));
+            return Ok(self.value(&Value::told(&value.module, to, place), depth - 1));
         }
         if strings::is_character(value.units(), &to) && at != 0 {
             let text = strings::c_string(self.memory, at);

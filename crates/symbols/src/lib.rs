@@ -40,6 +40,11 @@ pub trait Memory {
     fn read(&self, at: u64, buffer: &mut [u8]) -> usize;
 
     fn read_exact(&self, at: u64, size: usize) -> Option<Vec<u8>> {
+        /// No value is larger: a damaged table may say anything.
+        const MOST: usize = 1 << 20;
+        if size > MOST {
+            return None;
+        }
         let mut bytes = vec![0; size];
         (self.read(at, &mut bytes) == size).then_some(bytes)
     }

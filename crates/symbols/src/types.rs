@@ -20,7 +20,6 @@ pub enum Shape {
 /// A structure, class, union, tuple, or enumeration with data.
 pub struct Record {
     pub name: String,
-    pub size: u64,
     pub is_tuple: bool,
     pub members: Vec<Member>,
     pub variants: Option<Variants>,
@@ -91,7 +90,7 @@ impl Units {
                 is_reference: tag != dw::DW_TAG_pointer_type,
             },
             dw::DW_TAG_structure_type | dw::DW_TAG_class_type | dw::DW_TAG_union_type => {
-                Shape::Record(self.record(&at, &entry, size))
+                Shape::Record(self.record(&at, &entry))
             }
             dw::DW_TAG_array_type => self.array(&at, &entry),
             dw::DW_TAG_enumeration_type => self.enumeration(&at, size),
@@ -102,15 +101,23 @@ impl Units {
 
     /// How many bytes a value of the type takes.
     pub fn size(&self, of: &DieRef) -> Option<u64> {
-        match self.shape(of) {
-            Shape::Number { size, .. } | Shape::Enumeration { size, .. } => Some(size),
-            Shape::Pointer { .. } => Some(8),
-            Shape::Record(record) => Some(record.size),
-            Shape::Array { element, counts } => {
-                let count = counts.iter().try_fold(1u64, |all, n| all.checked_mul(*n))?;
-                self.size(&element)?.checked_mul(count)
-            }
-            Shape::Function | Shape::Unknown => None,
+        self.size_within(of, MOST_HOPS)
+    }
+
+    fn size_within(&self, of: &DieRef, hops: usize) -> Option<u64> {
+        let (at, entry) = self.bare(of).filter(|_| hops > 0)?;
+        match entry.tag() {
+            dw::DW_TAG_pointer_type
+            | dw::DW_TAG_reference_type
+            | dw::DW_TAG_rvalue_reference_type => Some(8),
+            dw::DW_TAG_array_type => match self.array(&at, &entry) {
+                Shape::Array { element, counts } => {
+                    let count = counts.iter().try_fold(1u64, |all, n| all.checked_mul(*n))?;
+                    self.size_within(&element, hops - 1)?.checked_mul(count)
+                }
+                _ => None,
+            },
+            _ => number(&entry, dw::DW_AT_byte_size),
         }
     }
 
@@ -123,7 +130,7 @@ impl Units {
         }
     }
 
-    fn record(&self, at: &DieRef, entry: &Die, size: u64) -> Record {
+    fn record(&self, at: &DieRef, entry: &Die) -> Record {
         let name = self.name(&at.unit, entry).unwrap_or_default();
         let mut members = Vec::new();
         let mut variants = None;
@@ -146,7 +153,7 @@ impl Units {
             && members.iter().enumerate().all(|(index, member)| {
                 member.name.as_deref() == Some(format!("__{index}").as_str())
             });
-        Record { name, size, is_tuple, members, variants }
+        Record { name, is_tuple, members, variants }
     }
 
     fn member(&self, unit: &Rc<Unit>, entry: &Die) -> Option<Member> {
@@ -165,7 +172,7 @@ impl Units {
     fn old_bit_offset(&self, type_: &DieRef, entry: &Die, size: u64) -> u64 {
         let from_top = number(entry, dw::DW_AT_bit_offset).unwrap_or(0);
         let bytes = number(entry, dw::DW_AT_byte_size).or_else(|| self.size(type_)).unwrap_or(0);
-        (8 * bytes).saturating_sub(from_top + size)
+        bytes.saturating_mul(8).saturating_sub(from_top.saturating_add(size))
     }
 
     fn variants(&self, part: &DieRef, entry: &Die) -> Variants {

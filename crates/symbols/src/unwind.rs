@@ -120,9 +120,16 @@ impl UnwindTables {
 
     fn eh_rules(&self, address: u64) -> Option<Rules> {
         let find = EhFrame::cie_from_offset;
-        let table = self.header.as_ref().and_then(ParsedEhFrameHdr::table);
-        let fde = match table {
-            Some(table) => table.fde_for_address(&self.eh_frame, &self.bases, address, find),
+        let header = self.header.as_ref();
+        let fde = match header.and_then(|header| Some((header, header.table()?))) {
+            Some((header, table)) => {
+                // What a damaged table points to may lie in front of all entries.
+                let entry = table.lookup(address, &self.bases).ok()?;
+                if entry.pointer() < header.eh_frame_ptr().pointer() {
+                    return None;
+                }
+                table.fde_for_address(&self.eh_frame, &self.bases, address, find)
+            }
             None => self.eh_frame.fde_for_address(&self.bases, address, find),
         };
         rules(&self.eh_frame, &self.bases, &fde.ok()?, address, false)

@@ -102,8 +102,8 @@ impl Value {
         size: u64,
         signed: bool,
     ) -> Result<i128, Unknown> {
-        let (first, count) = self.bits.unwrap_or((0, 8 * size));
-        let length = (first + count).div_ceil(8).min(16) as usize;
+        let (first, count) = self.bits.unwrap_or((0, size.saturating_mul(8)));
+        let length = first.saturating_add(count).div_ceil(8).min(16) as usize;
         let mut word = [0; 16];
         word[..length].copy_from_slice(&self.bytes(memory, length)?);
         let unused = 128u64.saturating_sub(count).min(127) as u32;
@@ -115,7 +115,7 @@ impl Value {
     pub(crate) fn part(&self, type_: DieRef, offset: u64, bits: Option<(u64, u64)>) -> Value {
         // Bits are counted from the beginning of the record in newer tables.
         let (offset, bits) = match bits {
-            Some((first, count)) => (offset + first / 8, Some((first % 8, count))),
+            Some((first, count)) => (offset.wrapping_add(first / 8), Some((first % 8, count))),
             None => (offset, None),
         };
         let place = match &self.place {
@@ -133,7 +133,13 @@ impl Value {
 
     /// A member by its name, also of what has no name itself and of what is inherited.
     pub(crate) fn member_named(&self, name: &str) -> Option<Value> {
-        let Shape::Record(record) = self.shape() else {
+        /// Nothing is inherited over more generations.
+        const MOST_DEPTH: usize = 16;
+        self.member_within(name, MOST_DEPTH)
+    }
+
+    fn member_within(&self, name: &str, depth: usize) -> Option<Value> {
+        let (Shape::Record(record), 1..) = (self.shape(), depth) else {
             return None;
         };
         let direct = record.members.iter().find(|member| {
@@ -144,7 +150,9 @@ impl Value {
             return Some(self.member(member));
         }
         let inner = record.members.iter().filter(|member| member.is_base || member.name.is_none());
-        inner.map(|member| self.member(member)).find_map(|inner| inner.member_named(name))
+        inner
+            .map(|member| self.member(member))
+            .find_map(|inner| inner.member_within(name, depth - 1))
     }
 
     /// What a pointer points to.

@@ -436,3 +436,25 @@ fn debug_information_is_found_beside_the_program() {
     setting.record(&[]);
     assert_eq!(setting.value("inner:depth"), "0");
 }
+
+#[test]
+fn a_program_that_nobody_here_wrote_has_the_calls_that_gdb_shows() {
+    // Python is stripped, and calls a library that calls another one.
+    let setting = Setting::build("shapes.c", &["cc", "-O0"]);
+    let setting = Setting { program: "/usr/bin/python3".into(), ..setting };
+    let arguments = ["-c", "import ctypes; ctypes.string_at(0)"];
+    setting.record(&arguments);
+    let copy = setting.directory.path().join("python3");
+    std::os::unix::fs::symlink("/usr/bin/python3", &copy).unwrap();
+    let question = Question {
+        program: &copy,
+        arguments: &arguments,
+        place: "crash",
+        number: 1,
+        expressions: &[],
+    };
+    let (ours, theirs) = (setting.print("crash"), question.ask());
+    let calls_here = calls(&ours["answer"]["frames"]);
+    assert_eq!(calls_here, calls(&theirs["frames"]));
+    assert!(calls_here.len() > 10, "{calls_here:?}");
+}
