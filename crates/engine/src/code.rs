@@ -11,6 +11,7 @@ use crate::memory::{Address, PAGE, page_of};
 use crate::targets::Targets;
 use crate::tracing::Shapes;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use why_translate::Calls;
@@ -101,6 +102,8 @@ pub struct Code {
     pub calls: Calls,
     /// The CPU that the application is shown.
     pub view: View,
+    /// Addresses that no thread passes without the supervisor.
+    pub watched: BTreeSet<Address>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -145,6 +148,7 @@ impl Code {
             shapes,
             calls: Calls::Logged,
             view: View::native(),
+            watched: BTreeSet::new(),
         })
     }
 
@@ -254,14 +258,21 @@ impl Code {
             gs_base_writable: crate::processor::gs_base_writable(),
             transactions: std::arch::is_x86_feature_detected!("rtm"),
         };
-        let mut unit = translate(&request, &mut |pc, buffer| {
-            // A unit is either compared when entered or not.
-            if source.can_change_unseen(pc) == request.verify {
-                source.fetch(pc, buffer)
-            } else {
-                0
-            }
-        })?;
+        let mut unit = if at_most.is_none() && self.watched.contains(&pc) {
+            Unit::stop_before(pc)
+        } else {
+            translate(&request, &mut |at, buffer| {
+                // A unit is either compared when entered or not.
+                if source.can_change_unseen(at) != request.verify {
+                    return 0;
+                }
+                // It ends before a watched address.
+                let first = if at == pc { at + 1 } else { at };
+                let watched = self.watched.range(first..at + buffer.len() as u64).next();
+                let room = watched.map_or(buffer.len(), |watched| (watched - at) as usize);
+                source.fetch(at, &mut buffer[..room])
+            })?
+        };
         let id = UnitId(self.units.len() as u32);
         let code = std::mem::take(&mut unit.code);
         self.statistics.units += 1;
@@ -275,6 +286,24 @@ impl Code {
             self.enlist(id, source);
         }
         Ok(id)
+    }
+
+    /// Lets no thread pass these addresses without the supervisor.
+    pub fn watch(&mut self, addresses: &[Address]) {
+        for &address in addresses {
+            if self.watched.insert(address) {
+                self.invalidate_page(page_of(address));
+            }
+        }
+    }
+
+    /// What was watched there is gone, and its units with it.
+    pub fn unwatch(&mut self, range: &std::ops::Range<Address>) {
+        self.watched.retain(|address| !range.contains(address));
+    }
+
+    pub fn is_watched(&self, pc: Address) -> bool {
+        self.watched.contains(&pc)
     }
 
     /// Makes a new unit known and links it both ways.

@@ -324,6 +324,7 @@ impl Supervisor {
         let mut code = crate::code::Code::new(shared.borrow().tool(), shapes)?;
         code.calls = shared.borrow().calls;
         code.view = shared.borrow().view.clone();
+        code.watched = shared.borrow().watched.clone();
         for arena in &shared.borrow().arenas {
             code.arenas.push(Arena::new(Arena::memory()?, arena.base));
         }

@@ -66,8 +66,8 @@ pub struct Again {
     pub from: Option<u64>,
     /// Compare memory wherever the recording tells what it held.
     pub verify: bool,
-    /// Go on only up to where it is to be looked at.
-    pub look: Option<Look>,
+    /// Go on only up to where this process, or one that descends from it, has been looked at.
+    pub look: Option<Rc<Look>>,
 }
 
 /// The supervisor's ways to `why`.
@@ -290,8 +290,8 @@ fn try_supervise(
 }
 
 fn replayer(again: &Again) -> Result<Replayer> {
-    let outputs = match again.look {
-        Some(Look { silent: true, .. }) => {
+    let outputs = match &again.look {
+        Some(look) if look.silent => {
             Outputs::new(Box::new(std::io::sink()), Box::new(std::io::sink()))
         }
         _ => Outputs::new(Box::new(std::io::stdout()), Box::new(std::io::stderr())),

@@ -58,8 +58,8 @@ mod unknown;
 
 pub use error::EngineError;
 pub use recording::Wanted;
-pub use replaying::Look;
-pub use report::{Ended, Report, Seen};
+pub use replaying::{Look, Module, Observer, Scene, Then};
+pub use report::{Ended, Report};
 pub use why_translate::Tool;
 
 /// The name of a signal, such as `SIGSEGV`.

@@ -7,10 +7,12 @@
 
 mod look;
 mod memory;
+mod modules;
 mod outputs;
 mod reach;
 
-pub use look::Look;
+pub use look::{Look, Observer, Scene, Then};
+pub use modules::Module;
 pub use outputs::Outputs;
 
 use crate::cpu::vectors;
@@ -24,6 +26,7 @@ use crate::report::Ended;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
 use iced_x86::Code;
+use modules::Modules;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -67,11 +70,13 @@ pub struct Replayer {
     views: Vec<(Range<Address>, u32, u64)>,
     /// Application memory that is mapped.
     mapped: Vec<Range<Address>>,
+    /// What of it was mapped from files.
+    modules: Modules,
     pub events: u64,
     /// Compare memory wherever the recording tells what it held.
     pub verify: bool,
-    /// Go on only up to where this is to be seen.
-    pub look: Option<Look>,
+    /// What is to be seen, of this process or of one that descends from it.
+    pub look: Option<Rc<Look>>,
     /// The event with which the running thread went on, and the process's count then.
     resumed: (u64, u64),
     /// The count of instructions at which it is to be looked at.
@@ -125,6 +130,7 @@ impl Replayer {
             objects: FxHashMap::default(),
             views: Vec::new(),
             mapped: Vec::new(),
+            modules: Modules::default(),
             events: 0,
             verify: false,
             look: None,
@@ -462,6 +468,7 @@ impl Supervisor {
                     self.replay_unmap(tid, range)?;
                 }
                 self.start_cache_afresh(tid)?;
+                self.forget_modules(tid, &(0..Address::MAX));
             }
             Event::Output { stream, order, at, size } => {
                 self.replay_output(tid, stream, order, at..at.saturating_add(size))?;
@@ -504,6 +511,8 @@ impl Supervisor {
         };
         forked.mapped = replayer.mapped.clone();
         forked.views = replayer.views.clone();
+        forked.modules = replayer.modules.clone();
+        forked.look = replayer.look.clone();
         forked.verify = replayer.verify;
         let process = self.must(tid, "creating a process", libc::SYS_fork, [0; 6])? as Tid;
         let parent = self.tasks[&tid].space;
@@ -523,6 +532,9 @@ impl Supervisor {
         self.space_of(tid).ran_last = Some(tid);
         self.task(tid).state = State::Running;
         self.own_log_of_fork(tid)?;
+        for module in self.replayer(tid).modules.list().to_vec() {
+            self.watch_module(tid, &module);
+        }
         self.replay_on(tid)
     }
 
@@ -530,13 +542,13 @@ impl Supervisor {
     fn replay_end(&mut self, tid: Tid, ended: event::Ended) -> Outcome<()> {
         let replayer = self.replayer(tid);
         let running = replayer.last;
-        match &replayer.look {
-            Some(Look { at: Moment::End, .. }) => {
+        match replayer.look().map(|look| look.to) {
+            Some(Moment::End) => {
                 if let Some(registers) = running {
-                    return self.replay_seen(tid, registers);
+                    return self.replay_arrived(tid, registers);
                 }
             }
-            Some(Look { at: Moment::At(position), .. }) => {
+            Some(Moment::At(position)) => {
                 let how = format!("the process ended with event {}", replayer.events);
                 return Err(EngineError::NoMoment { position: position.to_string(), how }.into());
             }

@@ -36,21 +36,8 @@ pub struct Report {
     /// Events that were recorded or replayed.
     pub events: u64,
     pub log_bytes: u64,
-    /// What a replay was to look at.
-    pub seen: Option<Seen>,
-}
-
-/// A moment of a replayed process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Seen {
-    pub process: i32,
-    pub thread: i32,
-    pub event: u64,
-    pub ticks: u64,
-    /// In the order of [`why_record::registers::NAMES`].
-    pub registers: Vec<u64>,
-    /// Memory that was asked for, as far as it can be read.
-    pub memory: Vec<(u64, Vec<u8>)>,
+    /// What was found by who looked at a replay.
+    pub answer: Option<serde_json::Value>,
 }
 
 impl Report {

@@ -153,10 +153,11 @@ pub enum Source {
     Zero,
     /// A stack: it grows downwards.
     Stack,
-    /// A file from this offset on; zero behind its end.
+    /// A file, which had this name, from this offset on; zero behind its end.
     File {
         hash: Hash,
         offset: u64,
+        name: String,
     },
     /// A part of an object that may be mapped several times. What is in it follows.
     Shared {

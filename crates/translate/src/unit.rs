@@ -144,6 +144,28 @@ pub struct Borrowed {
 }
 
 impl Unit {
+    /// A unit that leaves at once, for the supervisor to look before this address.
+    pub fn stop_before(pc: u64) -> Unit {
+        const TRAPS: [u8; 5] = [0xcc; 5];
+        let kind = ExitKind::Stopped { pc };
+        Unit {
+            pc,
+            code: TRAPS.to_vec(),
+            spans: vec![InsnSpan { pc, length: 1, code: 0, detail: SpanDetail::Plain }],
+            stubs: 0,
+            exits: vec![Exit { stub: 0, site: None, kind, executed: 0 }],
+            counted: Vec::new(),
+            committed_from: None,
+            borrowed: None,
+            beyond: false,
+            alone: false,
+            shape: None,
+            end: TRAPS.len() as u32,
+            literals: Vec::new(),
+            displacements: Vec::new(),
+        }
+    }
+
     pub fn instructions(&self) -> u32 {
         self.spans.len() as u32
     }

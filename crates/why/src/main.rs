@@ -1,7 +1,10 @@
 //! The command `why`: parses the command line and hands over to one module per
 //! subcommand. It never touches ptrace itself.
 
+mod criterion;
 mod doctor;
+mod executions;
+mod images;
 mod print;
 mod record;
 mod recordings;

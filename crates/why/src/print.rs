@@ -1,20 +1,27 @@
-//! `why print`: registers and memory at any position of a recording.
+//! `why print`: what was in variables, registers and memory at any point of a recording, and
+//! who had called whom.
 
+mod answer;
+mod text;
+
+use crate::criterion::{self, Code, Criterion, Place};
+use crate::executions::{Counted, Counter, Execution};
+use crate::images::Images;
 use crate::replay::{self, How};
+use answer::{Answer, Asker, AtMoment, ValueSeen};
 use serde_json::json;
-use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use why_engine::{EngineError, Look, Seen};
-use why_record::position::{Moment, Position};
-use why_record::registers::{NAMES, RIP};
-use why_record::store;
+use why_engine::{Look, Observer};
+use why_record::position::Moment;
+use why_record::registers::NAMES;
+use why_record::store::{self, Recording};
 
-/// Print registers and memory at any position of a recording
+/// Print variables, registers and the backtrace at any point of a recording
 #[derive(clap::Args)]
 pub struct Args {
-    /// [REC] and [PROC/]POSITION[:%REG | :ADDR+SIZE]; POSITION is start, end, crash, exit or
-    /// EVENT.TICKS[.PC]
+    /// [REC] and [PROC/]PLACE[#N][:EXPR | :%REG | :ADDR+SIZE]; PLACE is start, end, crash,
+    /// exit, FILE:LINE, FUNC or a position EVENT.TICKS[.PC]; #N is the N-th execution
     #[arg(value_names = ["REC", "CRITERION"], num_args = 1..=2, required = true)]
     words: Vec<String>,
 
@@ -22,176 +29,174 @@ pub struct Args {
     #[arg(long)]
     regs: bool,
 
+    /// Print who had called whom
+    #[arg(long)]
+    backtrace: bool,
+
     /// Print the answer as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What is asked for, and where.
-#[derive(Debug, PartialEq, Eq)]
-struct Criterion {
-    process: Option<i32>,
-    at: Moment,
-    value: Option<Value>,
+/// Why there is no answer.
+enum Failure {
+    Misused(String),
+    NoAnswer(String),
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Value {
-    /// By its place in the list of names.
-    Register(usize),
-    Memory(Range<u64>),
+fn no_answer(error: impl ToString) -> Failure {
+    Failure::NoAnswer(error.to_string())
 }
 
 pub fn main(args: &Args) -> ExitCode {
-    let (name, criterion) = match args.words.as_slice() {
+    let (name, text) = match args.words.as_slice() {
         [criterion] => (None, criterion),
-        [name, criterion] => (Some(PathBuf::from(name)), criterion),
+        [name, criterion] => (Some(Path::new(name)), criterion),
         _ => unreachable!("one or two words"),
     };
-    let criterion = match parse(criterion) {
-        Ok(criterion) => criterion,
-        Err(message) => {
-            eprintln!("why: {message}");
-            return ExitCode::from(crate::MISUSED);
-        }
-    };
-    match print(args, name, &criterion) {
+    match print(args, name, text) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("why: {error}");
+        Err(Failure::NoAnswer(message)) => {
+            eprintln!("why: {message}");
             ExitCode::FAILURE
+        }
+        Err(Failure::Misused(message)) => {
+            eprintln!("why: {message}");
+            ExitCode::from(crate::MISUSED)
         }
     }
 }
 
-fn print(args: &Args, name: Option<PathBuf>, criterion: &Criterion) -> Result<(), EngineError> {
-    let recording = store::find(name.as_deref())?;
-    let memory = match &criterion.value {
-        Some(Value::Memory(range)) => vec![range.clone()],
-        _ => Vec::new(),
-    };
-    let look = Look { at: criterion.at, memory, silent: true };
-    let from = replay::events_before(criterion.at);
-    let process = criterion.process;
-    let how = How { process, from, look: Some(look), ..How::default() };
-    let report = replay::run(&recording, how)?;
-    let Some(seen) = report.seen else {
-        return Err(EngineError::CannotStart {
-            status: 1,
-            message: "the process never executed an instruction".to_owned(),
-        });
-    };
+fn print(args: &Args, name: Option<&Path>, text: &str) -> Result<(), Failure> {
+    // What can be told without a recording is told first.
+    let whole = criterion::parse(text);
+    if let (Err(message), false) = (&whole, text.contains('/')) {
+        return Err(Failure::Misused(message.clone()));
+    }
+    let recording = store::find(name).map_err(no_answer)?;
+    let (process, rest) = replay::choose_process(&recording, text).map_err(no_answer)?;
+    let criterion = criterion::parse(rest).map_err(Failure::Misused)?;
+    let question = Question { recording, process, backtrace: args.backtrace || args.json };
+    let (answer, replays) = question.ask(criterion)?;
+    if let Some(Err(message)) = &answer.value {
+        return Err(Failure::NoAnswer(message.clone()));
+    }
     if args.json {
-        println!("{}", as_json(&seen, criterion));
+        println!("{}", as_json(&question.recording.path, text, &answer, replays));
     } else {
-        print_text(args, &seen, criterion);
+        let parts = text::Parts { registers: args.regs, backtrace: args.backtrace };
+        print!("{}", text::text(&answer, &parts));
     }
     Ok(())
 }
 
-fn position(seen: &Seen) -> Position {
-    Position { event: seen.event, ticks: seen.ticks, pc: Some(seen.registers[RIP]) }
+struct Question {
+    recording: Recording,
+    process: i32,
+    /// All frames are told with their variables.
+    backtrace: bool,
 }
 
-fn print_text(args: &Args, seen: &Seen, criterion: &Criterion) {
-    println!("{}/{}  thread {}", seen.process, position(seen), seen.thread);
-    match &criterion.value {
-        Some(Value::Register(index)) => {
-            println!("{:<8} {:#018x}", NAMES[*index], seen.registers[*index]);
+impl Question {
+    /// The answer, and how many replays it took.
+    fn ask(&self, Criterion { place, value }: Criterion) -> Result<(Answer, u32), Failure> {
+        let has_value = value.is_some();
+        let asker = Asker { value, all_variables: self.backtrace, answer: None };
+        let (code, number) = match place {
+            Place::Moment(moment) => {
+                let observer = AtMoment { images: self.images(), asker };
+                let told: Option<Answer> =
+                    self.replay(replay::events_before(moment), moment, Box::new(observer))?;
+                let answer =
+                    told.ok_or_else(|| no_answer("the process never executed an instruction"))?;
+                return Ok((answer, 1));
+            }
+            Place::Code(code, number) => (code, number),
+        };
+        let (number, replays) = match number {
+            Some(number) => (number, 1),
+            None => (self.last_execution(&code)?, 2),
+        };
+        // A line's value is the one that it leaves behind.
+        let when_left = has_value && matches!(code, Code::Line { .. });
+        let observer = Execution::new(code.clone(), number, when_left, self.images(), asker);
+        let told: Option<ExecutionSeen> = self.replay(None, Moment::End, Box::new(observer))?;
+        match told {
+            Some(ExecutionSeen::Seen(answer)) => Ok((*answer, replays)),
+            Some(ExecutionSeen::None(counted)) => Err(no_answer(counted.none(&code, Some(number)))),
+            None => Err(no_answer("the process never executed an instruction")),
         }
-        Some(Value::Memory(_)) => seen.memory.iter().for_each(|(at, bytes)| dump(*at, bytes)),
-        None => {}
     }
-    if args.regs || criterion.value.is_none() {
-        for (name, value) in NAMES.iter().zip(&seen.registers) {
-            println!("{name:<8} {value:#018x}");
+
+    fn last_execution(&self, code: &Code) -> Result<u64, Failure> {
+        let counter = Counter::new(code.clone(), self.images());
+        let counted: Option<Counted> = self.replay(None, Moment::End, Box::new(counter))?;
+        let counted = counted.unwrap_or_default();
+        match counted.times {
+            0 => Err(no_answer(counted.none(code, None))),
+            times => Ok(times),
         }
     }
+
+    fn images(&self) -> Images {
+        Images::new(self.recording.files())
+    }
+
+    /// What the observer answered, of a replay that may begin behind so many events.
+    fn replay<T: serde::de::DeserializeOwned>(
+        &self,
+        from: Option<u64>,
+        to: Moment,
+        observer: Box<dyn Observer>,
+    ) -> Result<Option<T>, Failure> {
+        let look = Some(Look::new(self.process, to, true, observer));
+        let how = How { from, look, verify: false };
+        let report = replay::run(&self.recording, how).map_err(no_answer)?;
+        Ok(report.answer.and_then(|answer| serde_json::from_value(answer).ok()))
+    }
 }
 
-/// Sixteen bytes a line, as numbers and as text.
-fn dump(at: u64, bytes: &[u8]) {
-    for (line, part) in bytes.chunks(16).enumerate() {
-        let numbers: Vec<String> = part.iter().map(|byte| format!("{byte:02x}")).collect();
-        let visible = |&byte: &u8| if (0x20..0x7f).contains(&byte) { byte as char } else { '.' };
-        let text: String = part.iter().map(visible).collect();
-        println!("{:#014x}  {:<47}  {text}", at + 16 * line as u64, numbers.join(" "));
-    }
-    if bytes.is_empty() {
-        println!("{at:#014x}  no memory is mapped there");
-    }
+/// What an [`Execution`] answers.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ExecutionSeen {
+    Seen(Box<Answer>),
+    None(Counted),
 }
 
-fn as_json(seen: &Seen, criterion: &Criterion) -> serde_json::Value {
+fn as_json(
+    recording: &PathBuf,
+    criterion: &str,
+    answer: &Answer,
+    replays: u32,
+) -> serde_json::Value {
     let registers: serde_json::Map<String, serde_json::Value> = NAMES
         .iter()
-        .zip(&seen.registers)
+        .zip(&answer.registers)
         .map(|(name, value)| ((*name).into(), json!(value)))
         .collect();
-    let memory: Vec<_> =
-        seen.memory.iter().map(|(at, bytes)| json!({"address": at, "bytes": bytes})).collect();
+    let value =
+        answer.value.as_ref().and_then(|value| value.as_ref().ok()).map(|value| match value {
+            ValueSeen::Register { name, value } => json!({"register": name, "value": value}),
+            ValueSeen::Memory { address, bytes } => json!({"address": address, "bytes": bytes}),
+            ValueSeen::Expression { expression, type_, value } => {
+                json!({"expression": expression, "type": type_, "value": value})
+            }
+        });
     json!({
         "schema": "why.print/1",
-        "criterion": format!("{criterion:?}"),
+        "recording": recording,
+        "criterion": criterion,
         "answer": {
-            "process": seen.process,
-            "thread": seen.thread,
-            "position": position(seen).to_string(),
+            "process": answer.process,
+            "thread": answer.thread,
+            "position": answer.position,
             "registers": registers,
-            "memory": memory,
+            "frames": answer.frames,
+            "frame": answer.frame,
+            "value": value,
         },
+        "left_out": answer.frames_left_out.iter().map(|why| json!({"frames": why})).collect::<Vec<_>>(),
+        "stats": {"replays": replays},
     })
-}
-
-/// `[PROC/]POSITION[:%REG|:ADDR+SIZE]`
-fn parse(text: &str) -> Result<Criterion, String> {
-    let (process, rest) = match text.split_once('/') {
-        Some((process, rest)) => {
-            let process = process.parse().map_err(|_| format!("{process} is no process number"))?;
-            (Some(process), rest)
-        }
-        None => (None, text),
-    };
-    let (at, value) = match rest.split_once(':') {
-        Some((at, value)) => (at, Some(parse_value(value)?)),
-        None => (rest, None),
-    };
-    Ok(Criterion { process, at: replay::moment(at)?, value })
-}
-
-fn parse_value(text: &str) -> Result<Value, String> {
-    if let Some(name) = text.strip_prefix('%') {
-        let index = NAMES.iter().position(|known| *known == name);
-        return index
-            .map(Value::Register)
-            .ok_or_else(|| format!("there is no register {name}; there are {}", NAMES.join(", ")));
-    }
-    /// More than a screen is not for reading.
-    const MOST: u64 = 1 << 20;
-    let number = |text: &str| match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    };
-    let parts = text.split_once('+').and_then(|(at, size)| Some((number(at)?, number(size)?)));
-    match parts {
-        Some((at, size)) if (1..=MOST).contains(&size) && at.checked_add(size).is_some() => {
-            Ok(Value::Memory(at..at + size))
-        }
-        _ => Err(format!("{text} is neither %REG nor ADDR+SIZE with at most {MOST} bytes")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn criteria_are_understood() {
-        let whole = parse("12/3.4:0x1000+16").unwrap();
-        assert_eq!((whole.process, whole.value), (Some(12), Some(Value::Memory(0x1000..0x1010))));
-        assert_eq!(parse("end:%rip").unwrap().value, Some(Value::Register(RIP)));
-        for wrong in ["", "x/end", "end:%zax", "end:12", "end:0x10+0", "end:1+0x10000000", "main"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -1,11 +1,15 @@
 //! `why replay`: runs a recording again.
 
+use crate::criterion::split_process;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 use why_engine::launch::{self, Again, Command, Course};
 use why_engine::{Ended, EngineError, Look, Report, cpu};
+use why_record::event::Event;
 use why_record::position::{Moment, NoMoment};
 use why_record::store::{self, Recording};
+use why_record::stream::Reader;
 use why_record::summary;
 
 /// Run a recording again, exactly as it was
@@ -47,9 +51,12 @@ pub fn main(args: Args) -> ExitCode {
 
 fn replay(args: &Args) -> Result<Report, EngineError> {
     let recording = store::find(args.recording.as_deref())?;
-    let look = args.to.map(|at| Look { at, memory: Vec::new(), silent: false });
+    let look = match args.to {
+        Some(to) => Some(Look::new(first_process(&recording)?, to, false, Box::new(()))),
+        None => None,
+    };
     let from = args.from.and_then(events_before);
-    let report = run(&recording, How { from, look, verify: args.verify, ..How::default() })?;
+    let report = run(&recording, How { from, look, verify: args.verify })?;
     if args.stats {
         eprintln!("why: {} instructions, {} events", report.instructions, report.events);
     }
@@ -59,13 +66,11 @@ fn replay(args: &Args) -> Result<Report, EngineError> {
 /// How a recording is to be replayed.
 #[derive(Default)]
 pub struct How {
-    /// The first one, unless it is named.
-    pub process: Option<i32>,
     /// Begin with a checkpoint behind at most so many events.
     pub from: Option<u64>,
     /// Compare memory, too.
     pub verify: bool,
-    /// Only up to where it is to be looked at.
+    /// Only up to where a process has been looked at.
     pub look: Option<Look>,
 }
 
@@ -75,10 +80,14 @@ pub fn run(recording: &Recording, how: How) -> Result<Report, EngineError> {
     if !lacking.is_empty() {
         return Err(EngineError::CpuLacks { features: lacking.join(", ") });
     }
-    let process = match (how.process, &manifest.finished) {
-        (Some(process), _) => process,
-        (None, Some(finished)) => finished.process,
-        (None, None) => first_process(recording)?,
+    let wanted = match &how.look {
+        Some(look) => look.process,
+        None => first_process(recording)?,
+    };
+    let checkpoint = how.from.and_then(|events| recording.last_checkpoint(wanted, events));
+    let process = match checkpoint {
+        Some(_) => wanted,
+        None => with_a_program(recording, wanted)?,
     };
     launch::run(&Command {
         words: manifest.command.iter().map(Into::into).collect(),
@@ -90,7 +99,7 @@ pub fn run(recording: &Recording, how: How) -> Result<Report, EngineError> {
             process,
             from: how.from,
             verify: how.verify,
-            look: how.look,
+            look: how.look.map(Rc::new),
         }),
     })
 }
@@ -104,14 +113,76 @@ pub fn events_before(moment: Moment) -> Option<u64> {
     }
 }
 
-/// The process that was started, of a recording that was cut short.
+/// The process that was started.
 fn first_process(recording: &Recording) -> Result<i32, EngineError> {
+    if let Some(finished) = recording.manifest()?.finished {
+        return Ok(finished.process);
+    }
     let processes = summary::processes(recording)?;
     let first = processes.iter().find(|process| process.parent.is_none());
     first.map(|process| process.pid).ok_or_else(|| EngineError::CannotStart {
         status: crate::FAILED,
         message: format!("{} holds no event: it was cut short at once", recording.path.display()),
     })
+}
+
+/// The process itself, or the nearest of those that it descends from which began as a program
+/// and not as a copy of another process.
+fn with_a_program(recording: &Recording, process: i32) -> Result<i32, EngineError> {
+    let begins = |process| {
+        let first = Reader::open(&recording.stream(process, 1))?.next_event()?;
+        Ok::<bool, EngineError>(matches!(first, Some(Event::Executed { .. })))
+    };
+    if begins(process)? {
+        return Ok(process);
+    }
+    let processes = summary::processes(recording)?;
+    let parent = |pid| processes.iter().find(|process| process.pid == pid)?.parent;
+    let mut at = process;
+    while let Some(next) = parent(at) {
+        at = next;
+        if begins(at)? {
+            break;
+        }
+    }
+    Ok(at)
+}
+
+/// The process that a criterion begins with, by number or by program, and the rest of the
+/// criterion; else the first.
+pub fn choose_process<'a>(
+    recording: &Recording,
+    text: &'a str,
+) -> Result<(i32, &'a str), EngineError> {
+    if !text.contains('/') {
+        return Ok((first_process(recording)?, text));
+    }
+    let processes = summary::processes(recording)?;
+    let runs = |process: &summary::Process, name: &str| {
+        let programs = process.commands.iter().filter_map(|words| words.first());
+        programs.filter_map(|program| program.rsplit('/').next()).any(|program| program == name)
+    };
+    let is_program = |name: &str| processes.iter().any(|process| runs(process, name));
+    let (Some(name), rest) = split_process(text, is_program) else {
+        return Ok((first_process(recording)?, text));
+    };
+    let meant: Vec<i32> = processes
+        .iter()
+        .filter(|process| name.parse() == Ok(process.pid) || runs(process, name))
+        .map(|process| process.pid)
+        .collect();
+    let no_answer = |message: String| EngineError::CannotStart { status: crate::FAILED, message };
+    match meant.as_slice() {
+        [process] => Ok((*process, rest)),
+        [] => Err(no_answer(format!(
+            "process {name} was not recorded; `why info` lists those that were"
+        ))),
+        several => {
+            let numbers: Vec<String> = several.iter().map(ToString::to_string).collect();
+            let numbers = numbers.join(", ");
+            Err(no_answer(format!("several processes ran {name}: name one of {numbers}")))
+        }
+    }
 }
 
 /// For clap.

@@ -46,7 +46,7 @@ impl Supervisor {
                 Halt::Engine(_) => recorder.keep(Path::new(&mapping.name)),
                 gone => Err(gone),
             })?;
-            Source::File { hash, offset: mapping.offset }
+            Source::File { hash, offset: mapping.offset, name: mapping.name.clone() }
         };
         let access =
             Access { read: mapping.readable, write: mapping.writable, execute: mapping.executable };
@@ -63,7 +63,7 @@ impl Supervisor {
         source: &Source,
     ) -> Outcome<()> {
         let file = match source {
-            Source::File { hash, offset } => {
+            Source::File { hash, offset, .. } => {
                 let recorder = self.recorder.as_ref().expect("recording");
                 let file = File::open(recorder.files.path(*hash)).ok();
                 file.map(|file| (file, *offset))
@@ -195,7 +195,8 @@ impl Supervisor {
             let path = format!("/proc/{tid}/fd/{}", r.r8 as i32);
             let recorder = self.recorder.as_mut().expect("recording");
             let hash = recorder.keep(Path::new(&path))?;
-            Source::File { hash, offset: r.r9 }
+            let name = std::fs::read_link(&path).unwrap_or_default();
+            Source::File { hash, offset: r.r9, name: name.to_string_lossy().into_owned() }
         };
         self.record(tid, &Event::Mapped { at, size, access: access(r.rdx), source })
     }

@@ -1,6 +1,7 @@
 //! The map of memory, as the stream tells it.
 
 use super::Replayer;
+use super::modules::Module;
 use crate::error::EngineError;
 use crate::inject::Part;
 use crate::memory::Address;
@@ -61,7 +62,14 @@ impl Supervisor {
         self.replayer(tid).mapped.push(range.clone());
         if access.execute {
             let shared = matches!(source, Source::Shared { .. });
-            self.allow_code(tid, range, access.write, shared)?;
+            self.allow_code(tid, range.clone(), access.write, shared)?;
+        }
+        self.forget_modules(tid, &range);
+        if let Source::File { hash, offset, name } = source {
+            let (executable, name) = (access.execute, name.clone());
+            let module = Module { range, offset: *offset, executable, hash: *hash, name };
+            self.replayer(tid).modules.add(module.clone());
+            self.watch_module(tid, &module);
         }
         Ok(())
     }
@@ -92,7 +100,7 @@ impl Supervisor {
                 let shared = libc::MAP_SHARED | libc::MAP_FIXED;
                 self.map_recorded(tid, file.as_fd(), libc::O_RDWR, &part, shared)?;
             }
-            Source::File { hash, offset } => {
+            Source::File { hash, offset, .. } => {
                 let file = self.replayer(tid).files.open(*hash).map_err(EngineError::Recording)?;
                 self.map_recorded(tid, file.as_fd(), libc::O_RDONLY, &part(*offset), fixed)?;
             }
@@ -118,6 +126,7 @@ impl Supervisor {
     }
 
     pub(super) fn replay_unmap(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
+        self.forget_modules(tid, &range);
         self.forget_code(tid, range.clone())?;
         for part in without(&range, &self.space_of(tid).own_ranges()) {
             let arguments = [part.start, part.end - part.start, 0, 0, 0, 0];
@@ -171,6 +180,8 @@ impl Supervisor {
         let arguments = [from.start, size, new_size, flags as u64, to.start, 0];
         self.must(tid, "moving recorded memory", libc::SYS_mremap, arguments)?;
         self.replayer(tid).mapped.push(to.clone());
+        self.forget_modules(tid, &to);
+        self.replayer(tid).modules.relocate(&from, to.start);
         if executable {
             self.allow_code(tid, to, writable, false)?;
         }

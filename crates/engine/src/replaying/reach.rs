@@ -19,7 +19,7 @@ impl Supervisor {
         self.task(tid).stops_at = Some(at);
         if left == 0 && self.replayer(tid).look_at == Some(at) {
             let gs_base = self.space_of(tid).read_slot(APP_GS);
-            return self.replay_seen(tid, recorded(&registers, gs_base));
+            return self.replay_arrived(tid, recorded(&registers, gs_base));
         }
         if left == 0 {
             let stop = self.replayer(tid).next.clone().expect("a stop was set");
@@ -34,7 +34,14 @@ impl Supervisor {
                 // It was stopped within a string instruction.
                 return self.enter_part(tid, registers, repetitions);
             }
+            if self.reaches_to_fault(tid, registers.rip) {
+                self.reached(tid, &registers)?;
+            }
             return self.replay_stop(tid, &registers, stop.cause);
+        }
+        if self.is_watched(tid, registers.rip) {
+            self.reached(tid, &registers)?;
+            return self.enter_few(tid, registers, 1, false);
         }
         let progress = self.task(tid).looked_at.replace(count) != Some(count);
         if left <= FEW || !progress {
@@ -70,8 +77,13 @@ impl Supervisor {
             let registers = Registers { rip, rcx, ..registers };
             return self.replay_stop(tid, &registers, cause.expect("a stop was set"));
         }
-        match self.task(tid).stops_at {
+        let stops_at = self.task(tid).stops_at;
+        match stops_at {
             Some(at) => self.run_up_to(tid, registers, at),
+            None if self.is_watched(tid, registers.rip) => {
+                self.reached(tid, &registers)?;
+                self.enter_few(tid, registers, 1, false)
+            }
             None => self.enter(tid, registers),
         }
     }

@@ -1,0 +1,68 @@
+//! The functions of a frame by name and line: a real one, and those inlined into it.
+
+use crate::{Frame, LinkAddress, Module, Modules, SourceLine};
+use gimli::AttributeValue;
+use gimli::constants as dw;
+
+/// A function that has been called and has not returned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Called {
+    /// None if no table names it.
+    pub function: Option<String>,
+    pub line: Option<SourceLine>,
+    /// The file that its code is in; none for code that was made at run time.
+    pub module: Option<String>,
+    /// Its code is part of the next function's.
+    pub inlined: bool,
+    /// Its source is known and is the program's own, as far as one can tell: neither of a
+    /// library of the system nor of the compiler.
+    pub is_own: bool,
+}
+
+impl Modules {
+    /// The functions that a frame is of, the innermost first. There is always one.
+    pub fn called(&self, frame: &Frame) -> Vec<Called> {
+        match self.at(frame.lookup()) {
+            Some(module) => called_in(module, module.linked(frame.lookup())),
+            None => vec![Called::default()],
+        }
+    }
+}
+
+fn called_in(module: &Module, address: LinkAddress) -> Vec<Called> {
+    let image = &module.image;
+    let name = Some(module.short_name().to_owned());
+    let mut line = image.line(address);
+    let mut all = Vec::new();
+    for scope in image.units.scopes(address) {
+        let unit = &scope.function.unit;
+        let entry = scope.function.entry();
+        let function = entry.as_ref().and_then(|entry| image.units.function_name(unit, entry));
+        // The next function is where this one was to be called.
+        let number = |name| entry.as_ref()?.attr_value(name)?.udata_value();
+        let call_file = match entry.as_ref().and_then(|e| e.attr_value(dw::DW_AT_call_file)) {
+            Some(AttributeValue::FileIndex(index)) => Some(index),
+            _ => number(dw::DW_AT_call_file),
+        };
+        let call = call_file.zip(number(dw::DW_AT_call_line)).map(|(file, line)| SourceLine {
+            file: image.lines.of(&image.units, unit).file(file),
+            line,
+        });
+        let here = std::mem::replace(&mut line, call);
+        let is_own = here.as_ref().is_some_and(|line| !image.is_of_system && is_own(line));
+        let inlined = scope.inlined;
+        all.push(Called { function, line: here, module: name.clone(), inlined, is_own });
+    }
+    if all.is_empty() {
+        let function = image.symbol(address).map(|(name, _)| name);
+        all.push(Called { function, line, module: name, ..Called::default() });
+    }
+    all
+}
+
+/// Where compilers and systems keep sources that come with them.
+const OTHERS: [&str; 3] = ["/rustc/", "/usr/include/", "/usr/lib/gcc/"];
+
+fn is_own(line: &SourceLine) -> bool {
+    !OTHERS.iter().any(|place| line.file.starts_with(place))
+}

@@ -1,0 +1,309 @@
+//! Expressions that name a value: `name`, `a.b`, `p->f`, `a[3]`, `*p`, `&x`.
+
+use crate::evaluate::{Place, Unknown};
+use crate::types::Shape;
+use crate::value::Type;
+use crate::{Frame, Memory, Modules, Value};
+use std::fmt;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expression {
+    Name(String),
+    Number(i64),
+    Member(Box<Expression>, String),
+    Element(Box<Expression>, Box<Expression>),
+    PointedTo(Box<Expression>),
+    AddressOf(Box<Expression>),
+}
+
+/// Why an expression has no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoExpression(pub String);
+
+type Result<T> = std::result::Result<T, NoExpression>;
+
+fn no<T>(text: impl Into<String>) -> Result<T> {
+    Err(NoExpression(text.into()))
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expression::Name(name) => f.write_str(name),
+            Expression::Number(number) => number.fmt(f),
+            Expression::Member(of, name) => match of.as_ref() {
+                Expression::PointedTo(pointer) => write!(f, "{}->{name}", Inner(pointer)),
+                of => write!(f, "{}.{name}", Inner(of)),
+            },
+            Expression::Element(of, index) => write!(f, "{}[{index}]", Inner(of)),
+            Expression::PointedTo(of) => write!(f, "*{of}"),
+            Expression::AddressOf(of) => write!(f, "&{of}"),
+        }
+    }
+}
+
+/// What something follows on: a prefix would be taken for the whole's.
+struct Inner<'a>(&'a Expression);
+
+impl fmt::Display for Inner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Expression::PointedTo(_) | Expression::AddressOf(_) => write!(f, "({})", self.0),
+            other => other.fmt(f),
+        }
+    }
+}
+
+impl std::str::FromStr for Expression {
+    type Err = NoExpression;
+
+    fn from_str(text: &str) -> Result<Expression> {
+        let mut parser = Parser { text, rest: text, depth: 0 };
+        let expression = parser.prefixed()?;
+        match parser.rest.trim_start() {
+            "" => Ok(expression),
+            rest => no(format!("{text}: {rest:?} is not understood")),
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    rest: &'a str,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn eat(&mut self, token: &str) -> bool {
+        let rest = self.rest.trim_start();
+        match rest.strip_prefix(token) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn prefixed(&mut self) -> Result<Expression> {
+        /// Nobody writes deeper ones.
+        const MOST_DEPTH: usize = 64;
+        self.depth += 1;
+        if self.depth > MOST_DEPTH {
+            return no("the expression is too long");
+        }
+        let expression = if self.eat("*") {
+            Expression::PointedTo(Box::new(self.prefixed()?))
+        } else if self.eat("&") {
+            Expression::AddressOf(Box::new(self.prefixed()?))
+        } else {
+            self.suffixed()?
+        };
+        self.depth -= 1;
+        Ok(expression)
+    }
+
+    fn suffixed(&mut self) -> Result<Expression> {
+        let mut expression = if self.eat("(") {
+            let inner = self.prefixed()?;
+            self.expect(")")?;
+            inner
+        } else {
+            self.name_or_number()?
+        };
+        loop {
+            expression = if self.eat("->") {
+                let of = Expression::PointedTo(Box::new(expression));
+                Expression::Member(Box::new(of), self.word()?)
+            } else if self.eat(".") {
+                Expression::Member(Box::new(expression), self.word()?)
+            } else if self.eat("[") {
+                let index = self.prefixed()?;
+                self.expect("]")?;
+                Expression::Element(Box::new(expression), Box::new(index))
+            } else {
+                return Ok(expression);
+            };
+        }
+    }
+
+    fn expect(&mut self, token: &str) -> Result<()> {
+        match self.eat(token) {
+            true => Ok(()),
+            false => no(format!("{}: {token} is missing", self.text)),
+        }
+    }
+
+    fn name_or_number(&mut self) -> Result<Expression> {
+        let mut name = self.word()?;
+        if let Ok(number) = name.parse() {
+            return Ok(Expression::Number(number));
+        }
+        while self.eat("::") {
+            name = format!("{name}::{}", self.word()?);
+        }
+        Ok(Expression::Name(name))
+    }
+
+    fn word(&mut self) -> Result<String> {
+        let rest = self.rest.trim_start();
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
+        let (word, rest) = rest.split_at(end.unwrap_or(rest.len()));
+        if word.is_empty() {
+            return no(format!("{}: a name is missing", self.text));
+        }
+        self.rest = rest;
+        Ok(word.to_owned())
+    }
+}
+
+impl Modules {
+    /// The value of an expression in one of the functions of a frame, 0 being the innermost.
+    pub fn evaluate(
+        &self,
+        memory: &dyn Memory,
+        frame: &Frame,
+        function: usize,
+        expression: &Expression,
+    ) -> Result<Value> {
+        Evaluator { modules: self, memory, frame, function }.value(expression)
+    }
+}
+
+struct Evaluator<'a> {
+    modules: &'a Modules,
+    memory: &'a dyn Memory,
+    frame: &'a Frame,
+    function: usize,
+}
+
+impl Evaluator<'_> {
+    fn value(&self, expression: &Expression) -> Result<Value> {
+        let unknown = |unknown: Unknown| NoExpression(format!("{expression} is {unknown}"));
+        match expression {
+            Expression::Name(name) => self.named(name),
+            Expression::Number(number) => no(format!("{number} is a number, and no variable")),
+            Expression::Member(of, name) => {
+                let of_value = self.record(self.value(of)?)?;
+                of_value.member_named(name).ok_or_else(|| {
+                    let type_ = of_value.type_name();
+                    NoExpression(format!("{of} has no member {name}; its type is {type_}"))
+                })
+            }
+            Expression::Element(of, index) => self.element(of, index),
+            Expression::PointedTo(of) => {
+                let value = self.value(of)?;
+                if let Shape::Array { .. } = value.shape() {
+                    return self.element(of, &Expression::Number(0));
+                }
+                match value.pointed_to(self.memory).map_err(unknown)? {
+                    Some(pointed_to) => Ok(pointed_to),
+                    None => no(format!("{of} is no pointer; its type is {}", value.type_name())),
+                }
+            }
+            Expression::AddressOf(of) => {
+                let value = self.value(of)?;
+                match (&value.type_, &value.place, value.bits) {
+                    (Type::Told(type_), Place::Memory(at), None) => Ok(Value {
+                        module: value.module.clone(),
+                        type_: Type::PointerTo(type_.clone()),
+                        place: Place::Bytes(at.to_le_bytes().map(Some).to_vec()),
+                        bits: None,
+                    }),
+                    _ => no(format!("{of} is not in memory, so it has no address")),
+                }
+            }
+        }
+    }
+
+    /// The innermost variable of that name.
+    fn named(&self, name: &str) -> Result<Value> {
+        let variables = self.modules.variables(self.memory, self.frame, self.function);
+        if let Some(variable) = variables.into_iter().rev().find(|v| v.name == name) {
+            return variable.value.map_err(|unknown| NoExpression(format!("{name} is {unknown}")));
+        }
+        match self.modules.global(self.memory, self.frame.lookup(), name) {
+            Some(value) => value.map_err(|unknown| NoExpression(format!("{name} is {unknown}"))),
+            None => no(format!("there is no variable {name} here")),
+        }
+    }
+
+    /// What a reference or a pointer to a record leads to.
+    fn record(&self, value: Value) -> Result<Value> {
+        let Shape::Pointer { .. } = value.shape() else {
+            return Ok(value);
+        };
+        match value.pointed_to(self.memory) {
+            Ok(Some(pointed_to)) => Ok(pointed_to),
+            Ok(None) => Ok(value),
+            Err(unknown) => no(unknown.to_string()),
+        }
+    }
+
+    fn element(&self, of: &Expression, index: &Expression) -> Result<Value> {
+        let number = match index {
+            Expression::Number(number) => *number,
+            other => {
+                let value = self.value(other)?;
+                match value.shape() {
+                    Shape::Number { size, encoding, .. } if size <= 8 => {
+                        let signed = encoding == gimli::constants::DW_ATE_signed;
+                        let number = value.integer(self.memory, size, signed);
+                        number.map_err(|u| NoExpression(format!("{other} is {u}")))? as i64
+                    }
+                    _ => return no(format!("{other} is no whole number")),
+                }
+            }
+        };
+        let value = self.value(of)?;
+        match value.shape() {
+            Shape::Array { element, counts } if counts.len() == 1 => {
+                if number < 0 || counts[0] != 0 && number as u64 >= counts[0] {
+                    return no(format!("{of} has {} elements, and none {number}", counts[0]));
+                }
+                let size = value.units().size(&element).unwrap_or(0);
+                Ok(value.part(element, size.saturating_mul(number as u64), None))
+            }
+            Shape::Array { .. } => {
+                no(format!("{of} has several dimensions, which is not supported"))
+            }
+            Shape::Pointer { to: Some(to), .. } => {
+                let size = value.units().size(&to).unwrap_or(0) as i64;
+                let at = value.integer(self.memory, 8, false);
+                let at = at.map_err(|unknown| NoExpression(format!("{of} is {unknown}")))? as u64;
+                let at = at.wrapping_add_signed(size.wrapping_mul(number));
+                Ok(Value::told(&value.module, to, Place::Memory(at)))
+            }
+            _ => no(format!("{of} has no elements; its type is {}", value.type_name())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_understood() {
+        for (text, told) in [
+            ("x", "x"),
+            ("a . b", "a.b"),
+            ("(*p).f", "p->f"),
+            ("a[3].b", "a[3].b"),
+            ("*p", "*p"),
+            ("*a.b[i]", "*a.b[i]"),
+            ("(*a)[1]", "(*a)[1]"),
+            ("(*p)->next", "(*p)->next"),
+            ("&x", "&x"),
+            ("std::value", "std::value"),
+            ("pair.0", "pair.0"),
+        ] {
+            let parsed: Expression = text.parse().unwrap();
+            assert_eq!(parsed.to_string(), told, "{text}");
+        }
+        let deep = "*".repeat(100_000) + "p";
+        for wrong in ["", "a.", "a[", "a[1", "(a", "a b", "->x", "a..b", &deep] {
+            assert!(wrong.parse::<Expression>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A file of code with what it says of itself.
+
+use crate::functions::Symbols;
+use crate::lines::LineTables;
+use crate::separate;
+use crate::units::Units;
+use crate::unwind::UnwindTables;
+use crate::{Bytes, Dwarf, LinkAddress};
+use gimli::LittleEndian;
+use object::{Object, ObjectSection, ObjectSegment};
+use std::path::Path;
+use std::rc::Rc;
+
+/// Which bytes of the file are at which addresses.
+struct Segment {
+    offset: u64,
+    size: u64,
+    address: u64,
+    executable: bool,
+}
+
+pub struct Image {
+    segments: Vec<Segment>,
+    /// It was made from sources that others keep.
+    pub(crate) is_of_system: bool,
+    pub(crate) units: Units,
+    pub(crate) lines: LineTables,
+    pub(crate) symbols: Symbols,
+    pub(crate) unwind: UnwindTables,
+}
+
+impl Image {
+    /// None if the file is no program or library. Its path is where its debug information
+    /// may lie beside it.
+    pub fn load(bytes: &[u8], path: &Path) -> Option<Image> {
+        let file = object::File::parse(bytes).ok()?;
+        let beside = match separate::has_debug_information(&file) {
+            true => None,
+            false => separate::find(&file, path),
+        };
+        let is_of_system = beside.as_ref().is_some_and(|separate| separate.is_of_system);
+        let beside = beside.as_ref().map(|separate| separate.bytes.as_slice());
+        let beside = beside.and_then(|bytes| object::File::parse(bytes).ok());
+        let debug = beside.as_ref().unwrap_or(&file);
+        let segments = file.segments().map(|segment| {
+            let (offset, size) = segment.file_range();
+            let executable = match segment.flags() {
+                object::SegmentFlags::Elf { p_flags } => p_flags & object::elf::PF_X != 0,
+                _ => false,
+            };
+            Segment { offset, size, address: segment.address(), executable }
+        });
+        Some(Image {
+            segments: segments.collect(),
+            is_of_system,
+            units: Units::new(dwarf(debug)),
+            lines: LineTables::default(),
+            symbols: Symbols::new(&file, beside.as_ref()),
+            unwind: UnwindTables::new(&file, debug),
+        })
+    }
+
+    /// The address of what was mapped from an offset of the file on, as code or not.
+    pub(crate) fn address_of_offset(&self, offset: u64, executable: bool) -> Option<LinkAddress> {
+        // Mappings begin at page boundaries, before the segment that they are of. Other
+        // segments may have bytes in the same page.
+        const PAGE: u64 = 4096;
+        let first = |segment: &Segment| segment.offset & !(PAGE - 1);
+        let end = |segment: &Segment| segment.offset.saturating_add(segment.size);
+        let holds =
+            |s: &&Segment| s.executable == executable && (first(s)..end(s)).contains(&offset);
+        let begins = |segment: &&Segment| first(segment) == offset;
+        let all = || self.segments.iter().filter(holds);
+        let segment = all().find(begins).or_else(|| all().next_back())?;
+        Some(LinkAddress(offset.wrapping_sub(segment.offset).wrapping_add(segment.address)))
+    }
+}
+
+/// A section's bytes, unpacked; nothing if there is no such section.
+pub(crate) fn section(file: &object::File<'_>, name: &str) -> Bytes {
+    let data = file.section_by_name(name).and_then(|s| s.uncompressed_data().ok());
+    let bytes: Rc<[u8]> = data.map_or(Rc::from([]), |data| Rc::from(data.as_ref()));
+    Bytes::new(bytes, LittleEndian)
+}
+
+fn dwarf(file: &object::File<'_>) -> Dwarf {
+    let load = |id: gimli::SectionId| Ok::<_, gimli::Error>(section(file, id.name()));
+    Dwarf::load(load).expect("a section is there or empty")
+}

@@ -1,0 +1,65 @@
+//! What the debugger's tables of a program say: which function and line an address belongs
+//! to, who called whom, and what variables held.
+//!
+//! Pure analysis over bytes. It reads memory through a trait and knows nothing of how a
+//! process is stopped. What a stranger's tables say wrongly or not at all is left out of an
+//! answer; it never panics.
+
+mod called;
+mod evaluate;
+mod expression;
+mod format;
+mod functions;
+mod image;
+mod lines;
+mod module;
+mod names;
+mod scope;
+mod separate;
+mod strings;
+mod types;
+mod units;
+mod unwind;
+mod value;
+mod variables;
+
+pub use called::Called;
+pub use evaluate::Unknown;
+pub use expression::{Expression, NoExpression};
+pub use functions::Entry;
+pub use image::Image;
+pub use lines::{LineSearch, SourceLine};
+pub use module::{Module, Modules};
+pub use unwind::{Backtrace, End, Frame};
+pub use value::Value;
+pub use variables::{Kind, Variable};
+
+/// Memory of a process.
+pub trait Memory {
+    /// Reads from an address on; how much could be read.
+    fn read(&self, at: u64, buffer: &mut [u8]) -> usize;
+
+    fn read_exact(&self, at: u64, size: usize) -> Option<Vec<u8>> {
+        /// No value is larger: a damaged table may say anything.
+        const MOST: usize = 1 << 20;
+        if size > MOST {
+            return None;
+        }
+        let mut bytes = vec![0; size];
+        (self.read(at, &mut bytes) == size).then_some(bytes)
+    }
+
+    fn read_u64(&self, at: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        (self.read(at, &mut bytes) == 8).then(|| u64::from_le_bytes(bytes))
+    }
+}
+
+/// An address as the file has it, before it is mapped anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkAddress(pub u64);
+
+type Bytes = gimli::EndianRcSlice<gimli::LittleEndian>;
+type Dwarf = gimli::Dwarf<Bytes>;
+type Unit = gimli::Unit<Bytes>;
+type Die = gimli::DebuggingInformationEntry<Bytes>;

@@ -1,0 +1,219 @@
+//! Which line of the source an address belongs to, and which addresses begin a line.
+
+use crate::units::Units;
+use crate::{Image, LinkAddress, Unit};
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceLine {
+    /// The file's path, as far as the compiler wrote it down.
+    pub file: String,
+    pub line: u64,
+}
+
+impl SourceLine {
+    /// The last part of the file's path.
+    pub fn short_file(&self) -> &str {
+        self.file.rsplit('/').next().unwrap_or(&self.file)
+    }
+}
+
+/// What was found for a line of a file.
+#[derive(Clone, Debug, Default)]
+pub struct LineSearch {
+    /// Where its statements begin.
+    pub addresses: BTreeSet<LinkAddress>,
+    /// Whether any code was made from such a file.
+    pub file_is_known: bool,
+    /// The first line behind it from which code was made.
+    pub next_line: Option<u64>,
+}
+
+/// From here on the code belongs to this line; to none behind the end of a sequence.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub address: u64,
+    file: u64,
+    pub line: u64,
+    is_statement: bool,
+    pub prologue_end: bool,
+    end: bool,
+}
+
+pub struct LineTable {
+    /// In the order of addresses, those of one address in the order of the compiler.
+    pub rows: Vec<Row>,
+    files: HashMap<u64, String>,
+}
+
+/// The tables that were read already, by the offset of their unit.
+#[derive(Default)]
+pub struct LineTables(RefCell<HashMap<usize, Rc<LineTable>>>);
+
+impl LineTables {
+    pub fn of(&self, units: &Units, unit: &Unit) -> Rc<LineTable> {
+        let key = unit.header.debug_info_offset().map_or(usize::MAX, |offset| offset.0);
+        let mut known = self.0.borrow_mut();
+        known.entry(key).or_insert_with(|| Rc::new(LineTable::read(units, unit))).clone()
+    }
+}
+
+impl LineTable {
+    fn read(units: &Units, unit: &Unit) -> LineTable {
+        let mut table = LineTable { rows: Vec::new(), files: HashMap::new() };
+        let Some(program) = unit.line_program.clone() else {
+            return table;
+        };
+        let header = program.header();
+        for index in 0..=header.file_names().len() as u64 {
+            if let Some(entry) = header.file(index) {
+                table.files.insert(index, path(units, unit, header, entry));
+            }
+        }
+        let mut sequences: Vec<Vec<Row>> = Vec::new();
+        let mut sequence = Vec::new();
+        let mut rows = program.rows();
+        while let Ok(Some((_, row))) = rows.next_row() {
+            sequence.push(Row {
+                address: row.address(),
+                file: row.file_index(),
+                line: row.line().map_or(0, |line| line.get()),
+                is_statement: row.is_stmt(),
+                prologue_end: row.prologue_end(),
+                end: row.end_sequence(),
+            });
+            if row.end_sequence() {
+                sequences.push(std::mem::take(&mut sequence));
+            }
+        }
+        // Code that the linker has left out begins at zero.
+        sequences.retain(|sequence| sequence[0].address != 0);
+        sequences.sort_by_key(|sequence| sequence[0].address);
+        table.rows = sequences.concat();
+        table
+    }
+
+    /// The line that an address belongs to.
+    pub fn at(&self, LinkAddress(address): LinkAddress) -> Option<SourceLine> {
+        let behind = self.rows.partition_point(|row| row.address <= address);
+        let last = self.rows.get(behind.checked_sub(1)?)?;
+        let same = self.rows[..behind].iter().rev().take_while(|row| row.address == last.address);
+        // Of several for one address, the last that begins a statement.
+        let row = same.filter(|row| !row.end).find(|row| row.is_statement).unwrap_or(last);
+        (!row.end && row.line != 0).then(|| self.source_line(row))
+    }
+
+    fn source_line(&self, row: &Row) -> SourceLine {
+        SourceLine { file: self.file(row.file), line: row.line }
+    }
+
+    pub fn file(&self, index: u64) -> String {
+        self.files.get(&index).cloned().unwrap_or_else(|| "??".to_owned())
+    }
+
+    /// Adds where statements of a line begin: where code of it follows on code of another.
+    fn search(&self, file: &str, line: u64, found: &mut LineSearch) {
+        let meant: Vec<u64> = self
+            .files
+            .iter()
+            .filter(|(_, path)| is_path_meant(path, file))
+            .map(|(index, _)| *index)
+            .collect();
+        if meant.is_empty() {
+            return;
+        }
+        let mut before: Option<&Row> = None;
+        for row in &self.rows {
+            let same = |other: &Row| !other.end && (other.file, other.line) == (row.file, row.line);
+            let begins = row.is_statement && !row.end && !before.is_some_and(same);
+            before = Some(row);
+            if !begins || !meant.contains(&row.file) {
+                continue;
+            }
+            found.file_is_known = true;
+            if row.line == line {
+                found.addresses.insert(LinkAddress(row.address));
+            } else if row.line > line {
+                let nearer = found.next_line.is_none_or(|next| row.line < next);
+                found.next_line = if nearer { Some(row.line) } else { found.next_line };
+            }
+        }
+    }
+
+    /// The addresses, in a range, at which code of another line than this one begins.
+    pub fn other_lines(&self, range: &std::ops::Range<u64>, not: &SourceLine) -> Vec<LinkAddress> {
+        let inside = self.rows.iter().filter(|row| range.contains(&row.address) && !row.end);
+        inside
+            .filter(|row| self.at(LinkAddress(row.address)).is_some_and(|line| line != *not))
+            .map(|row| LinkAddress(row.address))
+            .collect()
+    }
+}
+
+fn path(
+    units: &Units,
+    unit: &Unit,
+    header: &gimli::LineProgramHeader<crate::Bytes>,
+    entry: &gimli::FileEntry<crate::Bytes>,
+) -> String {
+    let text = |value| units.string(unit, value).unwrap_or_default();
+    let name = text(entry.path_name());
+    if name.starts_with('/') {
+        return name;
+    }
+    let directory = entry.directory(header).map(text).unwrap_or_default();
+    if directory.is_empty() { name } else { format!("{directory}/{name}") }
+}
+
+/// Whether a path is the one that was asked for, or ends with it.
+fn is_path_meant(path: &str, asked: &str) -> bool {
+    let asked = asked.strip_prefix("./").unwrap_or(asked);
+    path == asked || path.strip_suffix(asked).is_some_and(|rest| rest.ends_with('/'))
+}
+
+impl Image {
+    pub fn line(&self, address: LinkAddress) -> Option<SourceLine> {
+        let unit = self.units.at(address)?;
+        self.lines.of(&self.units, &unit).at(address)
+    }
+
+    /// Adds where a line of a file begins, behind the prologue if it begins a function.
+    pub fn search_line(&self, file: &str, line: u64, found: &mut LineSearch) {
+        let mut here = LineSearch::default();
+        for unit in self.units.all() {
+            self.lines.of(&self.units, &unit).search(file, line, &mut here);
+        }
+        let behind = here.addresses.iter().map(|address| self.behind_prologue(*address));
+        found.addresses.extend(behind);
+        found.file_is_known |= here.file_is_known;
+        let nearest = [found.next_line, here.next_line].into_iter().flatten().min();
+        found.next_line = nearest;
+    }
+
+    /// Where the function that an address lies in goes on with other lines than the
+    /// address's own.
+    pub fn ways_off_line(&self, address: LinkAddress) -> Vec<LinkAddress> {
+        let (Some(unit), Some(line)) = (self.units.at(address), self.line(address)) else {
+            return Vec::new();
+        };
+        let scopes = self.units.scopes(address);
+        let function = scopes.last().and_then(|scope| scope.function.entry());
+        let stretches = function.map(|entry| self.units.stretches(&unit, &entry));
+        let table = self.lines.of(&self.units, &unit);
+        let stretches = stretches.unwrap_or_default();
+        stretches.iter().flat_map(|stretch| table.other_lines(stretch, &line)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_file_is_meant_by_its_last_parts() {
+        assert!(super::is_path_meant("/src/a/b.c", "b.c"));
+        assert!(super::is_path_meant("/src/a/b.c", "a/b.c"));
+        assert!(super::is_path_meant("b.c", "./b.c"));
+        assert!(!super::is_path_meant("/src/ab.c", "b.c"));
+    }
+}

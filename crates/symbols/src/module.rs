@@ -1,0 +1,65 @@
+//! Files of code where they are mapped.
+
+use crate::{Image, LinkAddress};
+use std::ops::Range;
+use std::rc::Rc;
+
+/// A stretch of a process's memory that was mapped from a file.
+#[derive(Clone)]
+pub struct Module {
+    pub range: Range<u64>,
+    /// What is to be added to the file's own addresses.
+    bias: u64,
+    /// The file's path.
+    pub name: String,
+    pub image: Rc<Image>,
+}
+
+impl Module {
+    /// None if the stretch, which begins at an offset of the file and was mapped as code or
+    /// not, holds no part of the program.
+    pub fn new(
+        range: Range<u64>,
+        offset: u64,
+        executable: bool,
+        name: String,
+        image: Rc<Image>,
+    ) -> Option<Module> {
+        let LinkAddress(linked) = image.address_of_offset(offset, executable)?;
+        Some(Module { bias: range.start.wrapping_sub(linked), range, name, image })
+    }
+
+    pub fn linked(&self, address: u64) -> LinkAddress {
+        LinkAddress(address.wrapping_sub(self.bias))
+    }
+
+    pub fn mapped(&self, LinkAddress(address): LinkAddress) -> u64 {
+        address.wrapping_add(self.bias)
+    }
+
+    /// The last part of its path.
+    pub fn short_name(&self) -> &str {
+        self.name.rsplit('/').next().unwrap_or(&self.name)
+    }
+}
+
+/// All of them.
+#[derive(Clone, Default)]
+pub struct Modules(pub Vec<Module>);
+
+impl Modules {
+    pub fn at(&self, address: u64) -> Option<&Module> {
+        self.0.iter().find(|module| module.range.contains(&address))
+    }
+
+    /// One for each file, though it may be mapped in several parts.
+    pub(crate) fn files(&self) -> Vec<&Module> {
+        let mut files: Vec<&Module> = Vec::new();
+        for module in &self.0 {
+            if !files.iter().any(|f| Rc::ptr_eq(&f.image, &module.image) && f.bias == module.bias) {
+                files.push(module);
+            }
+        }
+        files
+    }
+}

@@ -1,0 +1,61 @@
+//! What an address lies in: a function, calls that were inlined into it, blocks of those.
+
+use crate::units::{DieRef, Units};
+use crate::{LinkAddress, Unit};
+use gimli::constants as dw;
+use std::rc::Rc;
+
+/// One function as the source has it: a real one, or one inlined into the next.
+pub struct Scope {
+    /// The function, or the place where it was inlined.
+    pub function: DieRef,
+    pub inlined: bool,
+    /// The function first, then its blocks, from the outermost in.
+    pub blocks: Vec<DieRef>,
+}
+
+impl Units {
+    /// The functions that an address lies in, the innermost first.
+    pub fn scopes(&self, address: LinkAddress) -> Vec<Scope> {
+        let Some(unit) = self.at(address) else {
+            return Vec::new();
+        };
+        let mut scopes: Vec<Scope> = Vec::new();
+        for (offset, tag) in self.around(&unit, address) {
+            let entry = DieRef { unit: unit.clone(), offset };
+            match (tag, scopes.last_mut()) {
+                (dw::DW_TAG_lexical_block, Some(scope)) => scope.blocks.push(entry),
+                (dw::DW_TAG_lexical_block, None) => {}
+                (tag, _) => scopes.push(Scope {
+                    function: entry.clone(),
+                    inlined: tag == dw::DW_TAG_inlined_subroutine,
+                    blocks: vec![entry],
+                }),
+            }
+        }
+        scopes.reverse();
+        scopes
+    }
+
+    /// The entries around an address, from the outermost in.
+    fn around(
+        &self,
+        unit: &Rc<Unit>,
+        address: LinkAddress,
+    ) -> Vec<(gimli::UnitOffset, gimli::DwTag)> {
+        let mut found: Vec<(isize, gimli::UnitOffset, gimli::DwTag)> = Vec::new();
+        let mut entries = unit.entries();
+        while let Ok(Some(entry)) = entries.next_dfs() {
+            let tag = entry.tag();
+            let has_code = matches!(
+                tag,
+                dw::DW_TAG_subprogram | dw::DW_TAG_inlined_subroutine | dw::DW_TAG_lexical_block
+            );
+            if has_code && self.covers(unit, entry, address) {
+                found.retain(|(depth, ..)| *depth < entry.depth());
+                found.push((entry.depth(), entry.offset(), tag));
+            }
+        }
+        found.into_iter().map(|(_, offset, tag)| (offset, tag)).collect()
+    }
+}

@@ -1,0 +1,291 @@
+//! The types of variables, as the compiler wrote them down.
+
+use crate::units::{DieRef, Units};
+use crate::{Die, Unit};
+use gimli::constants as dw;
+use gimli::{AttributeValue, DwAte};
+use std::rc::Rc;
+
+/// A type without the names, qualifiers and aliases around it.
+pub enum Shape {
+    Number { encoding: DwAte, size: u64, name: String },
+    Pointer { to: Option<DieRef>, is_reference: bool },
+    Record(Record),
+    Array { element: DieRef, counts: Vec<u64> },
+    Enumeration { size: u64, names: Vec<(i128, String)> },
+    Function,
+    Unknown,
+}
+
+/// A structure, class, union, tuple, or enumeration with data.
+pub struct Record {
+    pub name: String,
+    pub is_tuple: bool,
+    pub members: Vec<Member>,
+    pub variants: Option<Variants>,
+}
+
+pub struct Member {
+    /// None of what has no name: a structure within a structure.
+    pub name: Option<String>,
+    pub type_: DieRef,
+    pub offset: u64,
+    /// First bit, from the member's offset on, and number of bits.
+    pub bits: Option<(u64, u64)>,
+    pub is_base: bool,
+}
+
+/// What is there depends on a member.
+pub struct Variants {
+    pub tag: Option<Member>,
+    /// The one with no value is there when no other is.
+    pub all: Vec<(Option<u64>, Member)>,
+}
+
+/// Aliases of aliases end somewhere.
+const MOST_HOPS: usize = 32;
+
+impl Units {
+    /// The type that an entry says it is of.
+    pub fn type_of(&self, unit: &Rc<Unit>, entry: &Die) -> Option<DieRef> {
+        let (unit, value) = self.attribute(unit, entry, dw::DW_AT_type)?;
+        self.referred(&unit, &value)
+    }
+
+    /// What is behind all names and qualifiers of a type.
+    pub fn bare(&self, of: &DieRef) -> Option<(DieRef, Die)> {
+        let mut at = of.clone();
+        for _ in 0..MOST_HOPS {
+            let entry = at.entry()?;
+            match entry.tag() {
+                dw::DW_TAG_typedef
+                | dw::DW_TAG_const_type
+                | dw::DW_TAG_volatile_type
+                | dw::DW_TAG_restrict_type
+                | dw::DW_TAG_atomic_type => at = self.type_of(&at.unit.clone(), &entry)?,
+                _ => return Some((at, entry)),
+            }
+        }
+        None
+    }
+
+    pub fn shape(&self, of: &DieRef) -> Shape {
+        let Some((at, entry)) = self.bare(of) else {
+            return Shape::Unknown;
+        };
+        let size = number(&entry, dw::DW_AT_byte_size).unwrap_or(0);
+        let unit = &at.unit;
+        match entry.tag() {
+            dw::DW_TAG_base_type => match entry.attr_value(dw::DW_AT_encoding) {
+                Some(AttributeValue::Encoding(encoding)) => {
+                    let name = self.name(unit, &entry).unwrap_or_default();
+                    Shape::Number { encoding, size, name }
+                }
+                _ => Shape::Unknown,
+            },
+            tag @ (dw::DW_TAG_pointer_type
+            | dw::DW_TAG_reference_type
+            | dw::DW_TAG_rvalue_reference_type) => Shape::Pointer {
+                to: self.type_of(unit, &entry),
+                is_reference: tag != dw::DW_TAG_pointer_type,
+            },
+            dw::DW_TAG_structure_type | dw::DW_TAG_class_type | dw::DW_TAG_union_type => {
+                Shape::Record(self.record(&at, &entry))
+            }
+            dw::DW_TAG_array_type => self.array(&at, &entry),
+            dw::DW_TAG_enumeration_type => self.enumeration(&at, size),
+            dw::DW_TAG_subroutine_type => Shape::Function,
+            _ => Shape::Unknown,
+        }
+    }
+
+    /// How many bytes a value of the type takes.
+    pub fn size(&self, of: &DieRef) -> Option<u64> {
+        self.size_within(of, MOST_HOPS)
+    }
+
+    fn size_within(&self, of: &DieRef, hops: usize) -> Option<u64> {
+        let (at, entry) = self.bare(of).filter(|_| hops > 0)?;
+        match entry.tag() {
+            dw::DW_TAG_pointer_type
+            | dw::DW_TAG_reference_type
+            | dw::DW_TAG_rvalue_reference_type => Some(8),
+            dw::DW_TAG_array_type => match self.array(&at, &entry) {
+                Shape::Array { element, counts } => {
+                    let count = counts.iter().try_fold(1u64, |all, n| all.checked_mul(*n))?;
+                    self.size_within(&element, hops - 1)?.checked_mul(count)
+                }
+                _ => None,
+            },
+            _ => number(&entry, dw::DW_AT_byte_size),
+        }
+    }
+
+    fn children(&self, of: &DieRef, mut each: impl FnMut(&Die)) {
+        let Ok(mut tree) = of.unit.entries_tree(Some(of.offset)) else { return };
+        let Ok(root) = tree.root() else { return };
+        let mut children = root.children();
+        while let Ok(Some(child)) = children.next() {
+            each(child.entry());
+        }
+    }
+
+    fn record(&self, at: &DieRef, entry: &Die) -> Record {
+        let name = self.name(&at.unit, entry).unwrap_or_default();
+        let mut members = Vec::new();
+        let mut variants = None;
+        self.children(at, |child| match child.tag() {
+            dw::DW_TAG_member | dw::DW_TAG_inheritance => {
+                // What has no place in the record is shared by all.
+                let is_static =
+                    child.has_attr(dw::DW_AT_external) || child.has_attr(dw::DW_AT_declaration);
+                if !is_static {
+                    members.extend(self.member(&at.unit, child));
+                }
+            }
+            dw::DW_TAG_variant_part => {
+                let part = DieRef { unit: at.unit.clone(), offset: child.offset() };
+                variants = Some(self.variants(&part, child));
+            }
+            _ => {}
+        });
+        let is_tuple = !members.is_empty()
+            && members.iter().enumerate().all(|(index, member)| {
+                member.name.as_deref() == Some(format!("__{index}").as_str())
+            });
+        Record { name, is_tuple, members, variants }
+    }
+
+    fn member(&self, unit: &Rc<Unit>, entry: &Die) -> Option<Member> {
+        let type_ = self.type_of(unit, entry)?;
+        let offset = number(entry, dw::DW_AT_data_member_location).unwrap_or(0);
+        let bits = number(entry, dw::DW_AT_bit_size).map(|size| {
+            let first = number(entry, dw::DW_AT_data_bit_offset);
+            let first = first.unwrap_or_else(|| self.old_bit_offset(&type_, entry, size));
+            (first, size)
+        });
+        let is_base = entry.tag() == dw::DW_TAG_inheritance;
+        Some(Member { name: self.name(unit, entry), type_, offset, bits, is_base })
+    }
+
+    /// Older compilers count bits from the most significant one of the member's type.
+    fn old_bit_offset(&self, type_: &DieRef, entry: &Die, size: u64) -> u64 {
+        let from_top = number(entry, dw::DW_AT_bit_offset).unwrap_or(0);
+        let bytes = number(entry, dw::DW_AT_byte_size).or_else(|| self.size(type_)).unwrap_or(0);
+        bytes.saturating_mul(8).saturating_sub(from_top.saturating_add(size))
+    }
+
+    fn variants(&self, part: &DieRef, entry: &Die) -> Variants {
+        let tag = entry.attr_value(dw::DW_AT_discr).and_then(|value| {
+            let tag = self.referred(&part.unit, &value)?;
+            self.member(&tag.unit, &tag.entry()?)
+        });
+        let mut all = Vec::new();
+        self.children(part, |child| {
+            if child.tag() != dw::DW_TAG_variant {
+                return;
+            }
+            let value = number(child, dw::DW_AT_discr_value);
+            let variant = DieRef { unit: part.unit.clone(), offset: child.offset() };
+            self.children(&variant, |inner| {
+                if inner.tag() == dw::DW_TAG_member {
+                    all.extend(self.member(&part.unit, inner).map(|member| (value, member)));
+                }
+            });
+        });
+        Variants { tag, all }
+    }
+
+    fn array(&self, at: &DieRef, entry: &Die) -> Shape {
+        let Some(element) = self.type_of(&at.unit, entry) else {
+            return Shape::Unknown;
+        };
+        let mut counts = Vec::new();
+        self.children(at, |child| {
+            if child.tag() == dw::DW_TAG_subrange_type {
+                let count = number(child, dw::DW_AT_count);
+                let upper = || {
+                    let upper = child.attr_value(dw::DW_AT_upper_bound)?;
+                    upper.sdata_value().or_else(|| upper.udata_value().map(|n| n as i64))
+                };
+                let by_bound = || upper().map(|last| last.wrapping_add(1).max(0) as u64);
+                counts.push(count.or_else(by_bound).unwrap_or(0));
+            }
+        });
+        Shape::Array { element, counts }
+    }
+
+    fn enumeration(&self, at: &DieRef, size: u64) -> Shape {
+        let mut names = Vec::new();
+        self.children(at, |child| {
+            if child.tag() == dw::DW_TAG_enumerator
+                && let Some(name) = self.name(&at.unit, child)
+                && let Some(value) = child.attr_value(dw::DW_AT_const_value)
+            {
+                let signed = value.sdata_value().map(i128::from);
+                if let Some(value) = signed.or_else(|| value.udata_value().map(i128::from)) {
+                    names.push((value, name));
+                }
+            }
+        });
+        Shape::Enumeration { size, names }
+    }
+
+    /// The type as a person would write it.
+    pub fn type_name(&self, of: &DieRef) -> String {
+        self.type_name_within(of, MOST_HOPS)
+    }
+
+    fn type_name_within(&self, of: &DieRef, hops: usize) -> String {
+        let Some(entry) = of.entry().filter(|_| hops > 0) else {
+            return "?".to_owned();
+        };
+        let inner = || match self.type_of(&of.unit, &entry) {
+            Some(inner) => self.type_name_within(&inner, hops - 1),
+            None => "void".to_owned(),
+        };
+        let named = self.name(&of.unit, &entry);
+        match entry.tag() {
+            dw::DW_TAG_const_type => format!("const {}", inner()),
+            dw::DW_TAG_volatile_type => format!("volatile {}", inner()),
+            dw::DW_TAG_restrict_type | dw::DW_TAG_atomic_type => inner(),
+            // Rust names its pointers.
+            dw::DW_TAG_pointer_type => named.unwrap_or_else(|| match inner() {
+                pointer if pointer.ends_with('*') => format!("{pointer}*"),
+                other => format!("{other} *"),
+            }),
+            dw::DW_TAG_reference_type => format!("{} &", inner()),
+            dw::DW_TAG_rvalue_reference_type => format!("{} &&", inner()),
+            dw::DW_TAG_array_type => match self.array(of, &entry) {
+                Shape::Array { counts, .. } => {
+                    let counts = counts.iter().map(|count| format!("[{count}]"));
+                    format!("{} {}", inner(), counts.collect::<String>())
+                }
+                _ => inner(),
+            },
+            dw::DW_TAG_subroutine_type => format!("{} (…)", inner()),
+            dw::DW_TAG_structure_type => self.with_keyword(of, "struct ", named),
+            dw::DW_TAG_union_type => self.with_keyword(of, "union ", named),
+            dw::DW_TAG_enumeration_type => self.with_keyword(of, "enum ", named),
+            _ => named.unwrap_or_else(|| "?".to_owned()),
+        }
+    }
+
+    /// C says what kind of type a name is for; other languages need not.
+    fn with_keyword(&self, of: &DieRef, keyword: &str, name: Option<String>) -> String {
+        let name = name.unwrap_or_else(|| "{…}".to_owned());
+        let root = of.unit.entry(of.unit.header.root_offset()).ok();
+        let language = root.and_then(|root| root.attr_value(dw::DW_AT_language));
+        let is_c = matches!(
+            language,
+            Some(AttributeValue::Language(
+                dw::DW_LANG_C | dw::DW_LANG_C89 | dw::DW_LANG_C99 | dw::DW_LANG_C11
+            ))
+        );
+        if is_c { format!("{keyword}{name}") } else { name }
+    }
+}
+
+fn number(entry: &Die, name: gimli::DwAt) -> Option<u64> {
+    entry.attr_value(name)?.udata_value()
+}

@@ -1,0 +1,173 @@
+//! The variables of a frame, and those that belong to no frame.
+
+use crate::evaluate::{Context, Unknown};
+use crate::names::is_meant;
+use crate::scope::Scope;
+use crate::units::DieRef;
+use crate::value::Value;
+use crate::{Bytes, Die, Frame, LinkAddress, Memory, Module, Modules, Unit};
+use gimli::constants as dw;
+use gimli::{AttributeValue, Expression};
+use std::rc::Rc;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Parameter,
+    Local,
+}
+
+pub struct Variable {
+    pub name: String,
+    pub kind: Kind,
+    pub value: Result<Value, Unknown>,
+}
+
+impl Modules {
+    /// The variables of one of the functions of a frame, of which several may have been
+    /// inlined into each other; number 0 is the innermost. Parameters come first, then
+    /// locals from the outermost block in.
+    pub fn variables(&self, memory: &dyn Memory, frame: &Frame, function: usize) -> Vec<Variable> {
+        let Some(module) = self.at(frame.lookup()) else {
+            return Vec::new();
+        };
+        let address = module.linked(frame.lookup());
+        let units = &module.image.units;
+        let scopes = units.scopes(address);
+        let Some(scope) = scopes.get(function) else {
+            return Vec::new();
+        };
+        let base = scopes.last().and_then(|real| frame_base(memory, module, frame, real));
+        let mut variables: Vec<Variable> = Vec::new();
+        for block in &scope.blocks {
+            let context =
+                Context { memory, module, unit: &block.unit, frame: Some(frame), frame_base: base };
+            let Ok(mut tree) = block.unit.entries_tree(Some(block.offset)) else { continue };
+            let Ok(root) = tree.root() else { continue };
+            let mut children = root.children();
+            while let Ok(Some(child)) = children.next() {
+                variables.extend(context.variable(child.entry(), address));
+            }
+        }
+        let (parameters, locals): (Vec<_>, Vec<_>) =
+            variables.into_iter().partition(|variable| variable.kind == Kind::Parameter);
+        parameters.into_iter().chain(locals).collect()
+    }
+
+    /// A variable that belongs to no frame, by its name; first of the module that an
+    /// address lies in.
+    pub fn global(
+        &self,
+        memory: &dyn Memory,
+        near: u64,
+        asked: &str,
+    ) -> Option<Result<Value, Unknown>> {
+        let mut files = self.files();
+        files.sort_by_key(|module| {
+            !self.at(near).is_some_and(|m| Rc::ptr_eq(&m.image, &module.image))
+        });
+        files.into_iter().find_map(|module| {
+            let by_type = module
+                .image
+                .units
+                .all()
+                .find_map(|unit| global_of_unit(memory, module, &unit, asked));
+            by_type.or_else(|| module.image.object_symbol(asked).map(|_| Err(Unknown::NoType)))
+        })
+    }
+}
+
+/// What the places of a function's variables are told from.
+fn frame_base(memory: &dyn Memory, module: &Module, frame: &Frame, real: &Scope) -> Option<u64> {
+    let DieRef { unit, .. } = &real.function;
+    let entry = real.function.entry()?;
+    let context = Context { memory, module, unit, frame: Some(frame), frame_base: None };
+    let value = entry.attr_value(dw::DW_AT_frame_base)?;
+    let address = module.linked(frame.lookup());
+    context.number(context.expression(value, address)?, None)
+}
+
+fn global_of_unit(
+    memory: &dyn Memory,
+    module: &Module,
+    unit: &Rc<Unit>,
+    asked: &str,
+) -> Option<Result<Value, Unknown>> {
+    let units = &module.image.units;
+    let last = asked.rsplit("::").next().unwrap_or(asked);
+    let context = Context { memory, module, unit, frame: None, frame_base: None };
+    let mut entries = unit.entries();
+    // What lies in a function has a name there only.
+    let mut function: Option<isize> = None;
+    let mut path: Vec<(isize, String)> = Vec::new();
+    while let Ok(Some(entry)) = entries.next_dfs() {
+        path.retain(|(depth, _)| *depth < entry.depth());
+        function = function.filter(|depth| *depth < entry.depth());
+        match entry.tag() {
+            dw::DW_TAG_subprogram => function = function.or(Some(entry.depth())),
+            dw::DW_TAG_namespace => path.push((entry.depth(), units.name(unit, entry)?)),
+            dw::DW_TAG_variable if function.is_none() => {
+                let named = units.name(unit, entry).is_some_and(|name| name == last);
+                let here: Vec<&str> = path.iter().map(|(_, name)| name.as_str()).collect();
+                let whole = [here.as_slice(), &[last]].concat().join("::");
+                // One that is only declared here is defined elsewhere.
+                let defined =
+                    entry.has_attr(dw::DW_AT_location) || entry.has_attr(dw::DW_AT_const_value);
+                if named && defined && (is_meant(&whole, asked) || here.is_empty()) {
+                    return Some(context.value(entry, LinkAddress(0)));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+impl Context<'_> {
+    fn variable(&self, entry: &Die, address: LinkAddress) -> Option<Variable> {
+        let kind = match entry.tag() {
+            dw::DW_TAG_formal_parameter => Kind::Parameter,
+            dw::DW_TAG_variable => Kind::Local,
+            _ => return None,
+        };
+        let name = self.module.image.units.name(self.unit, entry)?;
+        // A function may declare what is defined elsewhere.
+        if entry.has_attr(dw::DW_AT_declaration) {
+            return None;
+        }
+        Some(Variable { name, kind, value: self.value(entry, address) })
+    }
+
+    fn value(&self, entry: &Die, address: LinkAddress) -> Result<Value, Unknown> {
+        let units = &self.module.image.units;
+        let type_ = units.type_of(self.unit, entry).ok_or(Unknown::NoType)?;
+        let size = units.size(&type_).unwrap_or(0) as usize;
+        if let Some((_, constant)) = units.attribute(self.unit, entry, dw::DW_AT_const_value) {
+            return Value::constant(self.module, type_, &constant, size);
+        }
+        let (_, value) =
+            units.attribute(self.unit, entry, dw::DW_AT_location).ok_or(Unknown::OptimisedOut)?;
+        let expression = self.expression(value, address).ok_or(Unknown::OptimisedOut)?;
+        let place = self.place(expression, size)?;
+        Ok(Value::told(self.module, type_, place))
+    }
+
+    /// The expression that holds at an address.
+    fn expression(
+        &self,
+        value: AttributeValue<Bytes>,
+        LinkAddress(address): LinkAddress,
+    ) -> Option<Expression<Bytes>> {
+        if let AttributeValue::Exprloc(expression) = value {
+            return (!gimli::Reader::is_empty(&expression.0)).then_some(expression);
+        }
+        let dwarf = &self.module.image.units.dwarf;
+        let mut list = dwarf.attr_locations(self.unit, value).ok()??;
+        while let Ok(Some(entry)) = list.next() {
+            if (entry.range.begin..entry.range.end).contains(&address) {
+                let known = !gimli::Reader::is_empty(&entry.data.0);
+                return known.then_some(entry.data);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,221 @@
+//! What there is to be told of a moment. It is found where the replayed memory is, and told
+//! where the user is.
+
+use crate::criterion::Value as Wanted;
+use crate::executions::View;
+use crate::images::{Images, SceneMemory, innermost};
+use serde::{Deserialize, Serialize};
+use why_engine::{Observer, Scene};
+use why_symbols::{Called, End, Kind, Modules, Variable};
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Answer {
+    pub process: i32,
+    pub thread: i32,
+    pub position: String,
+    /// In the order of their names.
+    pub registers: Vec<u64>,
+    /// The innermost first.
+    pub frames: Vec<FrameSeen>,
+    /// Why there are no more frames, unless these are all.
+    pub frames_left_out: Option<String>,
+    /// The frame whose variables are told: the innermost with source of the program's own,
+    /// or with any.
+    pub frame: Option<usize>,
+    pub value: Option<Result<ValueSeen, String>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FrameSeen {
+    pub pc: u64,
+    pub function: Option<String>,
+    pub file: Option<String>,
+    pub line: Option<u64>,
+    pub module: Option<String>,
+    pub inlined: bool,
+    pub signal: bool,
+    pub own: bool,
+    pub variables: Vec<VariableSeen>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct VariableSeen {
+    pub name: String,
+    pub parameter: bool,
+    #[serde(rename = "type")]
+    pub type_: Option<String>,
+    pub value: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ValueSeen {
+    Register {
+        name: String,
+        value: u64,
+    },
+    /// As much as can be read.
+    Memory {
+        address: u64,
+        bytes: Vec<u8>,
+    },
+    Expression {
+        expression: String,
+        type_: String,
+        value: String,
+    },
+}
+
+/// Finds an answer.
+pub struct Asker {
+    pub value: Option<Wanted>,
+    /// Values of all frames are wanted, not only of one.
+    pub all_variables: bool,
+    pub answer: Option<Answer>,
+}
+
+impl View for Asker {
+    fn look(&mut self, scene: &Scene, images: &mut Images, frame: Option<u64>) {
+        let modules = images.modules(scene);
+        let answer = self.ask(scene, &modules, frame);
+        if answer.is_some() {
+            self.answer = answer;
+        }
+    }
+
+    fn answer(&mut self) -> serde_json::Value {
+        serde_json::to_value(&self.answer).expect("plain data")
+    }
+}
+
+/// A function of a frame.
+struct Function<'a> {
+    frame: &'a why_symbols::Frame,
+    /// Which of those that were inlined into each other.
+    number: usize,
+    called: Called,
+}
+
+impl Asker {
+    /// Of the frame with this canonical frame address, if one is given: none if it has gone.
+    fn ask(&self, scene: &Scene, modules: &Modules, cfa: Option<u64>) -> Option<Answer> {
+        let memory = &SceneMemory(scene);
+        let trace = modules.backtrace(memory, innermost(scene));
+        let functions: Vec<Function> = trace
+            .frames
+            .iter()
+            .flat_map(|frame| {
+                let called = modules.called(frame).into_iter().enumerate();
+                called.map(move |(number, called)| Function { frame, number, called })
+            })
+            .collect();
+        let chosen = match cfa {
+            Some(_) => Some(functions.iter().position(|function| function.frame.cfa == cfa)?),
+            None => functions
+                .iter()
+                .position(|function| function.called.is_own)
+                .or_else(|| functions.iter().position(|f| f.called.line.is_some())),
+        };
+        let wanted = |index: usize| self.all_variables || chosen == Some(index);
+        let seen = |(index, function): (usize, &Function)| {
+            let variables = match wanted(index) {
+                true => modules.variables(memory, function.frame, function.number),
+                false => Vec::new(),
+            };
+            let variables = variables.iter().map(|v| variable_seen(modules, memory, v)).collect();
+            FrameSeen::new(function, variables)
+        };
+        Some(Answer {
+            process: scene.process,
+            thread: scene.thread,
+            position: scene.position.to_string(),
+            registers: scene.registers.0.to_vec(),
+            frames: functions.iter().enumerate().map(seen).collect(),
+            frames_left_out: match trace.end {
+                End::Outermost => None,
+                End::NoUnwindInformation => Some("no unwind information".to_owned()),
+                End::TooMany => Some("there are more".to_owned()),
+            },
+            frame: chosen,
+            value: self.value.as_ref().map(|wanted| {
+                let function = chosen.map_or(functions.first(), |index| functions.get(index));
+                value_seen(scene, modules, function, wanted)
+            }),
+        })
+    }
+}
+
+impl FrameSeen {
+    fn new(function: &Function, variables: Vec<VariableSeen>) -> FrameSeen {
+        let Called { function: name, line, module, inlined, is_own } = function.called.clone();
+        FrameSeen {
+            pc: function.frame.pc,
+            function: name,
+            file: line.as_ref().map(|line| line.file.clone()),
+            line: line.map(|line| line.line),
+            module,
+            inlined,
+            signal: function.frame.is_signal,
+            own: is_own,
+            variables,
+        }
+    }
+}
+
+fn variable_seen(modules: &Modules, memory: &SceneMemory, variable: &Variable) -> VariableSeen {
+    VariableSeen {
+        name: variable.name.clone(),
+        parameter: variable.kind == Kind::Parameter,
+        type_: variable.value.as_ref().ok().map(|value| value.type_name()),
+        value: match &variable.value {
+            Ok(value) => value.text(modules, memory),
+            Err(unknown) => unknown.to_string(),
+        },
+    }
+}
+
+fn value_seen(
+    scene: &Scene,
+    modules: &Modules,
+    function: Option<&Function>,
+    wanted: &Wanted,
+) -> Result<ValueSeen, String> {
+    match wanted {
+        Wanted::Register(index) => Ok(ValueSeen::Register {
+            name: why_record::registers::NAMES[*index].to_owned(),
+            value: scene.registers.0[*index],
+        }),
+        Wanted::Memory(range) => {
+            let mut bytes = vec![0; (range.end - range.start) as usize];
+            let got = scene.read(range.start, &mut bytes);
+            bytes.truncate(got);
+            Ok(ValueSeen::Memory { address: range.start, bytes })
+        }
+        Wanted::Expression(expression) => {
+            let memory = &SceneMemory(scene);
+            let function = function.ok_or("no frame is known here")?;
+            let value = modules.evaluate(memory, function.frame, function.number, expression);
+            let value = value.map_err(|error| error.0)?;
+            Ok(ValueSeen::Expression {
+                expression: expression.to_string(),
+                type_: value.type_name(),
+                value: value.text(modules, memory),
+            })
+        }
+    }
+}
+
+/// Looks at a moment.
+pub struct AtMoment {
+    pub images: Images,
+    pub asker: Asker,
+}
+
+impl Observer for AtMoment {
+    fn arrived(&mut self, scene: &Scene) {
+        self.asker.look(scene, &mut self.images, None);
+    }
+
+    fn answer(&mut self) -> serde_json::Value {
+        self.asker.answer()
+    }
+}
