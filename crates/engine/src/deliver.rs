@@ -203,6 +203,8 @@ impl Supervisor {
             return self.replay_stop(tid, &registers, cause);
         }
         self.record_stop(tid, &registers, cause)?;
+        // A handler begins with other registers, which tell nothing of a call's result.
+        self.record_results(tid, &registers)?;
         let blocked = synchronous && self.task(tid).hidden_mask & signals::bit(signal) != 0;
         let disposition = match self.disposition(tid, signal) {
             _ if blocked => Disposition::Terminate,

@@ -368,7 +368,7 @@ impl Supervisor {
     }
 
     /// What the thread's last call, or the kernel on entry to a handler, has written.
-    fn record_results(&mut self, tid: Tid, at: &Registers) -> Outcome<()> {
+    pub(crate) fn record_results(&mut self, tid: Tid, at: &Registers) -> Outcome<()> {
         if let Some(frame) = self.task(tid).frame.take() {
             self.record_memory(tid, frame)?;
         }
