@@ -1,59 +1,183 @@
 //! What the engine is to reach, and how far it got.
 
 use super::programs::{Cache, Work};
-use super::rounds::{Measured, Way};
+use super::rounds::{Cell, Measured};
+use super::ways::Way;
 
-struct Goal {
+pub struct Goal {
     label: &'static str,
-    work: Work,
-    way: Way,
+    works: &'static [Work],
+    figure: Figure,
     /// Limit of the geometric mean.
     mean: f64,
     /// Limit of each program.
     each: f64,
-    aim: f64,
+    aim: Option<f64>,
 }
 
-const GOALS: [Goal; 5] = [
+/// What a limit is set for.
+#[derive(Clone, Copy)]
+enum Figure {
+    /// The worse of CPU and wall time, as multiples of native.
+    Ratio(Way),
+    /// Wall time as such.
+    Seconds(Way),
+    /// Megabytes of log for each second of the native run.
+    LogRate,
+}
+
+impl Figure {
+    fn of(self, result: &Measured) -> Option<f64> {
+        match self {
+            Figure::Ratio(way) => result.ratio(way),
+            Figure::LogRate => result.log_rate(),
+            Figure::Seconds(way) => match result.cell(way) {
+                Cell::Cost(cost) => Some(cost.wall),
+                _ => None,
+            },
+        }
+    }
+}
+
+pub const ENGINE: &[Goal] = &[
     Goal {
         label: "computing, count",
-        work: Work::Computing,
-        way: Way::Count,
+        works: &[Work::Computing],
+        figure: Figure::Ratio(Way::Count),
         mean: 1.7,
         each: 3.0,
-        aim: 1.25,
+        aim: Some(1.25),
     },
     Goal {
         label: "system calls, count",
-        work: Work::SystemCalls,
-        way: Way::Count,
+        works: &[Work::SystemCalls],
+        figure: Figure::Ratio(Way::Count),
         mean: 3.0,
         each: 3.0,
-        aim: 1.5,
+        aim: Some(1.5),
     },
     Goal {
         label: "start-up, count, warm",
-        work: Work::StartUp,
-        way: Way::Count,
+        works: &[Work::StartUp],
+        figure: Figure::Ratio(Way::Count),
         mean: 4.0,
         each: 4.0,
-        aim: 2.0,
+        aim: Some(2.0),
     },
     Goal {
         label: "computing, trace",
-        work: Work::Computing,
-        way: Way::Trace,
+        works: &[Work::Computing],
+        figure: Figure::Ratio(Way::Trace),
         mean: 5.0,
         each: f64::INFINITY,
-        aim: 3.0,
+        aim: Some(3.0),
     },
     Goal {
         label: "make, count, warm",
-        work: Work::Make,
-        way: Way::Count,
+        works: &[Work::Make],
+        figure: Figure::Ratio(Way::Count),
         mean: 8.0,
         each: 8.0,
-        aim: 3.0,
+        aim: Some(3.0),
+    },
+];
+
+pub const RECORD: &[Goal] = &[
+    Goal {
+        label: "computing, record",
+        works: &[Work::Computing],
+        figure: Figure::Ratio(Way::Record),
+        mean: 1.8,
+        each: f64::INFINITY,
+        aim: Some(1.3),
+    },
+    Goal {
+        label: "computing, replay",
+        works: &[Work::Computing],
+        figure: Figure::Ratio(Way::Replay),
+        mean: 1.8,
+        each: f64::INFINITY,
+        aim: None,
+    },
+    Goal {
+        label: "system calls, record",
+        works: &[Work::SystemCalls],
+        figure: Figure::Ratio(Way::Record),
+        mean: 3.5,
+        each: 3.5,
+        aim: Some(1.5),
+    },
+    Goal {
+        label: "system calls, replay",
+        works: &[Work::SystemCalls],
+        figure: Figure::Ratio(Way::Replay),
+        mean: 3.0,
+        each: 3.0,
+        aim: None,
+    },
+    Goal {
+        label: "threads, record",
+        works: &[Work::Threads],
+        figure: Figure::Ratio(Way::Record),
+        mean: 2.0,
+        each: 2.0,
+        aim: Some(1.4),
+    },
+    Goal {
+        label: "threads, replay",
+        works: &[Work::Threads],
+        figure: Figure::Ratio(Way::Replay),
+        mean: 2.0,
+        each: 2.0,
+        aim: None,
+    },
+    Goal {
+        label: "make, record, warm",
+        works: &[Work::Make],
+        figure: Figure::Ratio(Way::Record),
+        mean: 10.0,
+        each: 10.0,
+        aim: Some(4.0),
+    },
+    Goal {
+        label: "make, replay, warm",
+        works: &[Work::Make],
+        figure: Figure::Ratio(Way::Replay),
+        mean: 10.0,
+        each: 10.0,
+        aim: None,
+    },
+    Goal {
+        label: "server, record",
+        works: &[Work::Server],
+        figure: Figure::Ratio(Way::Record),
+        mean: 6.0,
+        each: 6.0,
+        aim: Some(3.0),
+    },
+    Goal {
+        label: "computing, log MB/s",
+        works: &[Work::Computing, Work::LongRun, Work::Threads],
+        figure: Figure::LogRate,
+        mean: 1.0,
+        each: 1.0,
+        aim: None,
+    },
+    Goal {
+        label: "others, log MB/s",
+        works: &[Work::SystemCalls, Work::Make, Work::Server],
+        figure: Figure::LogRate,
+        mean: 20.0,
+        each: 20.0,
+        aim: None,
+    },
+    Goal {
+        label: "end of 60 s, seconds",
+        works: &[Work::LongRun],
+        figure: Figure::Seconds(Way::End),
+        mean: 2.0,
+        each: 2.0,
+        aim: None,
     },
 ];
 
@@ -63,21 +187,23 @@ pub struct Verdict {
     pub mean: Option<f64>,
     pub worst: Option<f64>,
     pub limit: String,
-    pub aim: f64,
+    pub aim: Option<f64>,
     pub says: String,
 }
 
 /// One verdict per goal that any of the measured programs counts for.
-pub fn judge(results: &[Measured]) -> Vec<Verdict> {
-    GOALS.iter().filter_map(|goal| verdict(goal, results)).collect()
+pub fn judge(goals: &[Goal], results: &[Measured]) -> Vec<Verdict> {
+    goals.iter().filter_map(|goal| verdict(goal, results)).collect()
 }
 
 fn verdict(goal: &Goal, results: &[Measured]) -> Option<Verdict> {
     let counting: Vec<_> = results
         .iter()
-        .map(|result| (&result.program, result.ratio(goal.way)))
+        .map(|result| (&result.program, goal.figure.of(result)))
         .filter(|(program, _)| {
-            program.work == goal.work && program.cache == Cache::Warm && !program.report_only
+            goal.works.contains(&program.work)
+                && program.cache == Cache::Warm
+                && !program.report_only
         })
         .collect();
     if counting.is_empty() {
@@ -88,7 +214,7 @@ fn verdict(goal: &Goal, results: &[Measured]) -> Option<Verdict> {
     let worst = ratios.iter().copied().reduce(f64::max);
     let says = match (mean, worst) {
         (Some(mean), Some(worst)) if mean > goal.mean || worst > goal.each => "too slow",
-        (Some(mean), _) if mean <= goal.aim => "aim reached",
+        (Some(mean), _) if goal.aim.is_some_and(|aim| mean <= aim) => "aim reached",
         (Some(_), _) => "within the limit",
         _ => "no figure",
     };

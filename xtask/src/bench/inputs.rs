@@ -13,6 +13,8 @@ pub struct Inputs {
     pub long_text: PathBuf,
     /// Text for bzip2, which is slower.
     pub short_text: PathBuf,
+    /// Text to be copied; made only by `large`.
+    pub large_text: PathBuf,
     /// None when there is no sqlite3 to make it with.
     pub database: Option<PathBuf>,
     /// A C project of twelve files and a Makefile.
@@ -26,10 +28,12 @@ pub fn prepare(directory: &Path, quick: bool) -> Result<Inputs, Failure> {
     fs::create_dir_all(&data)?;
     let scale = if quick { 1 } else { 10 };
     let (long, short, rows) = (scale * 12_000_000, scale * 4_000_000, scale * 40_000);
+    let large = scale * 100_000_000;
     // A name tells all that its content depends on, since what exists is kept.
     let inputs = Inputs {
         long_text: data.join(format!("text-{long}.txt")),
         short_text: data.join(format!("text-{short}.txt")),
+        large_text: data.join(format!("text-{large}.txt")),
         database: workspace::program("sqlite3").map(|_| data.join(format!("items-{rows}.db"))),
         project: data.join("project"),
         compiled: data.join("compiled"),
@@ -42,6 +46,20 @@ pub fn prepare(directory: &Path, quick: bool) -> Result<Inputs, Failure> {
     once(&inputs.project, project)?;
     compile(&workspace::root().join("xtask/bench"), &inputs.compiled)?;
     Ok(inputs)
+}
+
+impl Inputs {
+    /// Makes the large text: the short one, again and again.
+    pub fn large(&self) -> Result<(), Failure> {
+        once(&self.large_text, |path| {
+            let text = fs::read(&self.short_text)?;
+            let mut file = fs::File::create(path)?;
+            for _ in 0..25 {
+                file.write_all(&text)?;
+            }
+            Ok(())
+        })
+    }
 }
 
 /// Makes a file or directory unless it is there, under another name first, so

@@ -1,14 +1,16 @@
-//! One execution of one program: its costs, and a fingerprint of all it produced.
+//! One execution of one program: its costs, and fingerprints of all it produced.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
-use super::programs::Program;
+use super::peer::Peer;
 use crate::process::{self, Finished};
 use crate::workspace;
 
@@ -22,26 +24,31 @@ pub struct Place {
 
 pub struct Execution {
     pub finished: Finished,
-    /// Of standard output, standard error and every file left behind.
-    pub fingerprint: u64,
+    /// A fingerprint of standard output and standard error.
+    pub output: u64,
+    /// One of every file left behind.
+    pub files: u64,
+    /// What went wrong on the other side of a program that serves.
+    pub peer_failed: Option<String>,
 }
 
+/// Executes a command with copies of these files around it.
 pub fn execute(
-    program: &Program,
-    prefix: &[&std::ffi::OsStr],
+    words: &[OsString],
+    one_core: bool,
+    files: Option<&Path>,
+    peer: Option<&Peer>,
     place: &Place,
     limit: Duration,
 ) -> io::Result<Execution> {
     workspace::fresh(&place.work)?;
-    if let Some(files) = &program.files {
+    if let Some(files) = files {
         for entry in fs::read_dir(files)? {
             let entry = entry?;
             fs::copy(entry.path(), place.work.join(entry.file_name()))?;
         }
     }
-    let words: Vec<_> =
-        prefix.iter().copied().chain(program.command.iter().map(|w| w.as_os_str())).collect();
-    let mut command = Command::new(words[0]);
+    let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])
         .current_dir(&place.work)
@@ -54,16 +61,26 @@ pub fn execute(
         .stdin(Stdio::null())
         .stdout(File::create(&place.stdout)?)
         .stderr(File::create(&place.stderr)?);
-    if program.one_core {
+    if one_core {
         // SAFETY: sched_setaffinity is a bare system call, safe between fork and exec.
         unsafe { command.pre_exec(pin) };
     }
-    let finished = process::run(&mut command, limit)?;
-    let mut hasher = DefaultHasher::new();
-    fs::read(&place.stdout)?.hash(&mut hasher);
-    fs::read(&place.stderr)?.hash(&mut hasher);
-    hash_files(&place.work, &mut hasher)?;
-    Ok(Execution { finished, fingerprint: hasher.finish() })
+    let (finished, asked) = thread::scope(|scope| {
+        let asking = peer.map(|peer| scope.spawn(|| peer.ask(&place.work)));
+        let finished = process::run(&mut command, limit);
+        (finished, asking.map(|asking| asking.join().expect("asking does not panic")))
+    });
+    let mut output = DefaultHasher::new();
+    hash_file(&place.stdout, &mut output)?;
+    hash_file(&place.stderr, &mut output)?;
+    let mut files = DefaultHasher::new();
+    hash_files(&place.work, &mut files)?;
+    Ok(Execution {
+        finished: finished?,
+        output: output.finish(),
+        files: files.finish(),
+        peer_failed: asked.and_then(Result::err),
+    })
 }
 
 /// To the core it happens to be on.
@@ -89,8 +106,22 @@ fn hash_files(directory: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
         if path.is_dir() {
             hash_files(&path, hasher)?;
         } else {
-            fs::read(&path)?.hash(hasher);
+            hash_file(&path, hasher)?;
         }
     }
+    Ok(())
+}
+
+/// Piece by piece: a copy may be larger than memory.
+fn hash_file(path: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            n => hasher.write(&buffer[..n]),
+        }
+    }
+    file.metadata()?.len().hash(hasher);
     Ok(())
 }

@@ -1,22 +1,27 @@
-//! `cargo xtask bench engine`: how much slower a program is under the engine.
+//! `cargo xtask bench engine` and `cargo xtask bench record`: how much slower a program is
+//! under the engine, and while it is recorded and replayed.
 //!
-//! Every program runs natively, under `why run` with each tool and under
-//! valgrind's null tool, in turn, so that a change in the machine's speed hits all
-//! alike; the best of several rounds counts. A run whose output is not the native
-//! one has no figure. This is a benchmark and never a test: it passes no judgement
-//! by its exit status.
+//! Every program runs natively and in every other way, in turn, so that a change in the
+//! machine's speed hits all alike; the best of several rounds counts. A run whose output is
+//! not the native one has no figure. This is a benchmark and never a test: it passes no
+//! judgement by its exit status.
 
 mod goals;
 mod inputs;
 mod machine;
 mod measure;
+mod peer;
 mod programs;
+mod recording;
 mod rounds;
 mod table;
+mod ways;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use self::goals::Goal;
+use self::ways::Way;
 use crate::workspace::{self, Failure};
 
 /// Measure how much slower programs are under the engine
@@ -28,12 +33,14 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum What {
-    Engine(Engine),
+    /// Compare native, `why run` with each tool, and valgrind's null tool
+    Engine(Options),
+    /// Compare native, `why record` and `why replay`
+    Record(Options),
 }
 
-/// Compare native, `why run` with each tool, and valgrind's null tool
 #[derive(clap::Args)]
-pub struct Engine {
+struct Options {
     /// Only programs whose name contains this; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -48,12 +55,39 @@ pub struct Engine {
     markdown: Option<PathBuf>,
 }
 
+/// What is compared, and what is to be reached.
+struct Comparison {
+    title: &'static str,
+    ways: &'static [Way],
+    goals: &'static [Goal],
+}
+
+const ENGINE: Comparison = Comparison {
+    title: "How fast the engine is",
+    ways: &[Way::Native, Way::None, Way::Count, Way::Trace, Way::Valgrind],
+    goals: goals::ENGINE,
+};
+
+const RECORD: Comparison = Comparison {
+    title: "How fast recording and replaying is",
+    ways: &[Way::Native, Way::Record, Way::Replay, Way::End],
+    goals: goals::RECORD,
+};
+
 pub fn main(args: Args) -> Result<ExitCode, Failure> {
-    let What::Engine(args) = args.what;
     let why = workspace::build_why()?;
     let directory = workspace::target()?.join("bench");
+    let (Comparison { title, ways, goals }, args) = match args.what {
+        What::Engine(args) => (ENGINE, args),
+        What::Record(args) => (RECORD, args),
+    };
     let inputs = inputs::prepare(&directory, args.quick)?;
-    let mut programs = programs::all(&inputs, args.quick)?;
+    let mut programs = if ways.contains(&Way::Record) {
+        inputs.large()?;
+        programs::for_record(&inputs, args.quick)?
+    } else {
+        programs::for_engine(&inputs, args.quick)
+    };
     programs.retain(|program| {
         args.only.is_empty() || args.only.iter().any(|name| program.name.contains(name.as_str()))
     });
@@ -62,25 +96,25 @@ pub fn main(args: Args) -> Result<ExitCode, Failure> {
     }
 
     let runs = if args.quick { 1 } else { args.runs };
-    let bench = rounds::Bench::new(why, directory)?;
+    let bench = rounds::Bench::new(why, ways, directory)?;
     let heading = machine::describe(runs, args.quick);
-    println!("{heading}\n\n{}", table::HEADER);
+    println!("{heading}\n\n{}", table::header(ways));
     let mut results = Vec::new();
     for program in programs {
         let result = bench.run(program, runs)?;
         println!("{}", table::row(&result));
         results.push(result);
     }
-    println!("\n{}", table::LEGEND);
+    println!("\n{}", table::legend(ways));
     let problems = table::problems(&results, args.quick);
     if !problems.is_empty() {
         println!("\n{problems}");
     }
-    let verdicts = goals::judge(&results);
+    let verdicts = goals::judge(goals, &results);
     println!("\n{}", table::verdicts(&verdicts));
 
     if let Some(file) = args.markdown {
-        std::fs::write(&file, table::markdown(&heading, &results, &verdicts, &problems))?;
+        std::fs::write(&file, table::markdown(title, &heading, &results, &verdicts, &problems))?;
     }
     Ok(ExitCode::SUCCESS)
 }

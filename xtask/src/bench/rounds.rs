@@ -1,6 +1,5 @@
 //! All executions of one program: every way to run it, in turn, several times.
 
-use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -8,31 +7,9 @@ use std::time::Duration;
 
 use super::measure::{self, Execution, Place};
 use super::programs::{Cache, Program, Work};
+use super::recording::Sizes;
+use super::ways::{Leaves, Runners, Way};
 use crate::workspace;
-
-/// A way to run a program.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
-    Native,
-    None,
-    Count,
-    Trace,
-    Valgrind,
-}
-
-impl Way {
-    pub const ALL: [Way; 5] = [Way::Native, Way::None, Way::Count, Way::Trace, Way::Valgrind];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Way::Native => "native",
-            Way::None => "none",
-            Way::Count => "count",
-            Way::Trace => "trace",
-            Way::Valgrind => "valgrind",
-        }
-    }
-}
 
 /// Seconds for one execution, the best of all rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,13 +34,14 @@ pub enum Cell {
 
 pub struct Measured {
     pub program: Program,
-    /// In the order of `Way::ALL`.
-    pub cells: [Cell; 5],
+    pub cells: Vec<(Way, Cell)>,
+    /// Of what was recorded, if it was.
+    pub sizes: Option<Sizes>,
 }
 
 impl Measured {
     pub fn cell(&self, way: Way) -> &Cell {
-        &self.cells[way as usize]
+        self.cells.iter().find(|(of, _)| *of == way).map_or(&Cell::NotRun, |(_, cell)| cell)
     }
 
     /// CPU and wall time, as multiples of native.
@@ -80,45 +58,54 @@ impl Measured {
     pub fn ratio(&self, way: Way) -> Option<f64> {
         self.ratios(way).map(|ratios| ratios.cpu.max(ratios.wall))
     }
+
+    /// Megabytes of the recording's log for each second that the program takes natively.
+    pub fn log_rate(&self) -> Option<f64> {
+        match (self.cell(Way::Native), self.cell(Way::Record), &self.sizes) {
+            (Cell::Cost(native), Cell::Cost(_), Some(sizes)) => {
+                Some(sizes.log as f64 / 1e6 / native.wall)
+            }
+            _ => None,
+        }
+    }
 }
 
 pub struct Bench {
-    why: PathBuf,
-    valgrind: Option<PathBuf>,
+    runners: Runners,
+    ways: &'static [Way],
     directory: PathBuf,
 }
 
 impl Bench {
-    pub fn new(why: PathBuf, directory: PathBuf) -> io::Result<Bench> {
+    pub fn new(why: PathBuf, ways: &'static [Way], directory: PathBuf) -> io::Result<Bench> {
         let valgrind = workspace::program("valgrind");
-        if valgrind.is_none() {
+        if valgrind.is_none() && ways.contains(&Way::Valgrind) {
             eprintln!("bench: valgrind is not installed; left out");
         }
         workspace::fresh(&directory.join("cache"))?;
         workspace::fresh(&directory.join("failed"))?;
-        Ok(Bench { why, valgrind, directory })
+        let runners = Runners { why, valgrind, recording: directory.join("recording") };
+        Ok(Bench { runners, ways, directory })
     }
 
     pub fn run(&self, program: Program, runs: u32) -> io::Result<Measured> {
-        let mut cells = [const { Cell::NotRun }; 5];
+        let cells = self.ways.iter().map(|way| (*way, Cell::NotRun)).collect();
+        let mut measured = Measured { program, cells, sizes: None };
         let mut native = None;
+        let program = &measured.program;
         let warm_up =
             program.cache == Cache::Warm && matches!(program.work, Work::StartUp | Work::Make);
         for round in 0..runs + u32::from(warm_up) {
-            for way in Way::ALL {
-                let cell = &mut cells[way as usize];
-                let impossible = match way {
-                    Way::Native => false,
-                    // A cold cache is nothing to valgrind, which keeps none.
-                    Way::Valgrind => self.valgrind.is_none() || program.cache == Cache::Cold,
-                    _ => false,
+            for (way, cell) in &mut measured.cells {
+                let Some(command) = self.runners.command(*way, program) else {
+                    continue;
                 };
-                if impossible || matches!(cell, Cell::Failed { .. }) {
+                if matches!(cell, Cell::Failed { .. }) {
                     continue;
                 }
                 progress(&format!("{}: {}, round {}", program.name, way.name(), round + 1));
                 let repeat = if warm_up && round == 0 { 1 } else { program.repeat };
-                match self.sample(&program, way, repeat, &mut native)? {
+                match self.sample(program, *way, &command, repeat, &mut native)? {
                     Ok(_) if warm_up && round == 0 => {}
                     Ok(cost) => {
                         let best = if let Cell::Cost(old) = cell { old.best(cost) } else { cost };
@@ -126,10 +113,15 @@ impl Bench {
                     }
                     Err((short, detail)) => *cell = Cell::Failed { short, detail },
                 }
+                if *way == Way::Record {
+                    measured.sizes = Sizes::of(&self.runners.recording).ok();
+                }
             }
         }
         progress("");
-        Ok(Measured { program, cells })
+        // It may be large, and nobody looks at it any more.
+        let _ = fs::remove_dir_all(&self.runners.recording);
+        Ok(measured)
     }
 
     /// Executes a program several times one way; the mean cost, or how it failed.
@@ -137,11 +129,10 @@ impl Bench {
         &self,
         program: &Program,
         way: Way,
+        command: &[std::ffi::OsString],
         repeat: u32,
         native: &mut Option<Execution>,
     ) -> io::Result<Result<Cost, (&'static str, String)>> {
-        let prefix = self.prefix(way);
-        let prefix: Vec<&OsStr> = prefix.iter().map(OsString::as_os_str).collect();
         let place = self.place(program.cache);
         let limit = match native {
             Some(native) => Duration::from_secs(60) + native.finished.wall * 50,
@@ -152,10 +143,17 @@ impl Bench {
             if program.cache == Cache::Cold {
                 workspace::fresh(&place.cache)?;
             }
-            let execution = measure::execute(program, &prefix, &place, limit)?;
+            if way == Way::Record && self.runners.recording.exists() {
+                fs::remove_dir_all(&self.runners.recording)?;
+            }
+            // What is replayed has no peer but the recording.
+            let peer = program.peer.as_ref().filter(|_| matches!(way.leaves(), Leaves::All));
+            let files = program.files.as_deref();
+            let execution =
+                measure::execute(command, program.one_core, files, peer, &place, limit)?;
             sum.cpu += execution.finished.cpu.as_secs_f64();
             sum.wall += execution.finished.wall.as_secs_f64();
-            if let Some(failure) = judge(&execution, native.as_ref(), &place) {
+            if let Some(failure) = judge(&execution, way, native.as_ref(), &place) {
                 self.keep(program, way, &place)?;
                 return Ok(Err(failure));
             }
@@ -165,23 +163,6 @@ impl Bench {
         }
         let runs = f64::from(repeat);
         Ok(Ok(Cost { cpu: sum.cpu / runs, wall: sum.wall / runs }))
-    }
-
-    fn prefix(&self, way: Way) -> Vec<OsString> {
-        match (way, &self.valgrind) {
-            (Way::Native, _) => Vec::new(),
-            (Way::Valgrind, Some(valgrind)) => {
-                let mut words = vec![valgrind.clone().into_os_string()];
-                let options = ["--tool=none", "-q", "--trace-children=yes", "--log-file=/dev/null"];
-                words.extend(options.map(OsString::from));
-                words
-            }
-            _ => {
-                let mut words = vec![self.why.clone().into_os_string()];
-                words.extend(["run", "--tool", way.name(), "--"].map(OsString::from));
-                words
-            }
-        }
     }
 
     fn place(&self, cache: Cache) -> Place {
@@ -209,16 +190,24 @@ impl Bench {
 /// Why this execution may not be timed, if so: in a word and in a line.
 fn judge(
     execution: &Execution,
+    way: Way,
     native: Option<&Execution>,
     place: &Place,
 ) -> Option<(&'static str, String)> {
     let ended = execution.finished.ended();
     let expected = native.map_or("status 0".to_owned(), |native| native.finished.ended());
+    let differs = native.is_some_and(|native| match way.leaves() {
+        Leaves::All => (native.output, native.files) != (execution.output, execution.files),
+        Leaves::Output => native.output != execution.output,
+        Leaves::Nothing => false,
+    });
     if execution.finished.timed_out {
         Some(("timeout", ended))
     } else if ended != expected {
         Some(("fails", format!("{ended}: {}", first_line(&place.stderr))))
-    } else if native.is_some_and(|native| native.fingerprint != execution.fingerprint) {
+    } else if let Some(problem) = &execution.peer_failed {
+        Some(("fails", problem.clone()))
+    } else if differs {
         Some(("differs", "output or files differ from the native run".to_owned()))
     } else {
         None
