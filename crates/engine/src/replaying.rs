@@ -509,6 +509,7 @@ impl Supervisor {
             // It was cut short before anything of it was written.
             return Ok(());
         };
+        forked.files = replayer.files.clone();
         forked.mapped = replayer.mapped.clone();
         forked.views = replayer.views.clone();
         forked.modules = replayer.modules.clone();

@@ -4,15 +4,18 @@
 //! [`stream`] of [`event`]s for each process, `files/` the bytes of files that were mapped.
 //! Nothing here knows how a program is run.
 
+pub mod chunks;
 pub mod cpu;
 pub mod event;
 pub mod files;
 pub mod manifest;
+pub mod pack;
 pub mod position;
 pub mod registers;
 pub mod store;
 pub mod stream;
 pub mod summary;
+pub mod unpacked;
 pub mod vectors;
 
 /// The version of everything in a recording.
@@ -29,6 +32,12 @@ pub enum RecordError {
          {VERSION}; use the one it was recorded with, or a newer one"
     )]
     OtherVersion { what: String, version: u32 },
+    #[error("{what} is damaged: {how}; get it again from where it was packed")]
+    DamagedPack { what: String, how: String },
+    #[error(
+        "{what} is neither a recording nor a packed one; `why record` and `why pack` make them"
+    )]
+    Foreign { what: String },
     #[error("{0}")]
     NotFound(String),
 }

@@ -6,9 +6,12 @@ use crate::{RecordError, Result, VERSION};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
 
 const FILE: &str = "manifest.json";
+const NO_CHECKSUM: &str = "0000000000000000";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Manifest {
@@ -21,6 +24,8 @@ pub struct Manifest {
     pub cpu: Cpu,
     /// Written at the end; without it, the recording was cut short.
     pub finished: Option<Finished>,
+    /// Of all that is written here, with zeroes in its own place.
+    checksum: String,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,14 +50,19 @@ impl Manifest {
             recorded_at: now.map_or(0, |now| now.as_secs()),
             cpu,
             finished: None,
+            checksum: NO_CHECKSUM.to_owned(),
         }
     }
 
     /// Replaces the manifest as a whole.
     pub fn write(&self, recording: &Path) -> Result<()> {
         let temporary = recording.join("manifest.new");
-        let mut text = serde_json::to_string_pretty(self).expect("plain data");
+        let unsummed = Manifest { checksum: NO_CHECKSUM.to_owned(), ..self.clone() };
+        let mut text = serde_json::to_string_pretty(&unsummed).expect("plain data");
         text.push('\n');
+        let place = checksum_place(&text).expect("it was just written");
+        let checksum = format!("{:016x}", xxh3_64(text.as_bytes()));
+        text.replace_range(place, &checksum);
         std::fs::write(&temporary, text)
             .and_then(|()| std::fs::rename(&temporary, recording.join(FILE)))
             .map_err(RecordError::system(format!("cannot write {}", temporary.display())))
@@ -89,6 +99,54 @@ impl Manifest {
             let what = recording.display().to_string();
             return Err(RecordError::OtherVersion { what, version });
         }
-        serde_json::from_slice(&text).map_err(damaged)
+        let manifest: Manifest = serde_json::from_slice(&text).map_err(damaged)?;
+        if !is_unchanged(text, &manifest.checksum) {
+            return Err(RecordError::damaged(path.display(), "it was changed"));
+        }
+        Ok(manifest)
+    }
+}
+
+fn is_unchanged(text: Vec<u8>, checksum: &str) -> bool {
+    let Some((mut text, place)) = String::from_utf8(text)
+        .ok()
+        .and_then(|text| checksum_place(&text).map(|place| (text, place)))
+    else {
+        return false;
+    };
+    text.replace_range(place, NO_CHECKSUM);
+    checksum == format!("{:016x}", xxh3_64(text.as_bytes()))
+}
+
+/// Where the checksum is: no value holds a quotation mark that is not escaped.
+fn checksum_place(text: &str) -> Option<Range<usize>> {
+    let before = "\"checksum\": \"";
+    let at = text.rfind(before)? + before.len();
+    let place = at..at + NO_CHECKSUM.len();
+    text.get(place.clone()).map(|_| place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_is_noticed() {
+        let directory = tempfile::tempdir().unwrap();
+        let command = vec!["a \"checksum\": \"0123456789abcdef\" b".to_owned()];
+        Manifest::new(command.clone(), "/".to_owned()).write(directory.path()).unwrap();
+        assert_eq!(Manifest::read(directory.path()).unwrap().command, command);
+        let path = directory.path().join(FILE);
+        let good = std::fs::read(&path).unwrap();
+        for at in 0..good.len() {
+            for bit in 0..8 {
+                let mut bad = good.clone();
+                bad[at] ^= 1 << bit;
+                std::fs::write(&path, bad).unwrap();
+                assert!(Manifest::read(directory.path()).is_err(), "byte {at}, bit {bit}");
+            }
+            std::fs::write(&path, &good[..at]).unwrap();
+            assert!(Manifest::read(directory.path()).is_err(), "cut off at {at}");
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Where recordings are kept.
 
 use crate::manifest::Manifest;
-use crate::{RecordError, Result};
+use crate::pack::Progress;
+use crate::{RecordError, Result, unpacked};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -116,8 +117,14 @@ pub fn list() -> Result<Vec<(Recording, Manifest)>> {
     Ok(found.into_iter().map(|(_, recording, manifest)| (recording, manifest)).collect())
 }
 
-/// The recording that is meant: a path, one of the user's by name, or the newest finished.
+/// The recording that is meant: a directory, a packed file, one of the user's by name, or
+/// the newest finished.
 pub fn find(name: Option<&Path>) -> Result<Recording> {
+    find_with(name, &mut |_| ())
+}
+
+/// The same, for somebody who wants to know how far unpacking has come.
+pub fn find_with(name: Option<&Path>, progress: Progress) -> Result<Recording> {
     match name {
         None => {
             let newest = list()?.into_iter().rfind(|(_, manifest)| manifest.finished.is_some());
@@ -127,6 +134,7 @@ pub fn find(name: Option<&Path>) -> Result<Recording> {
             })
         }
         Some(path) if path.join("manifest.json").exists() => Ok(Recording::open(path)),
+        Some(path) if path.is_file() => unpacked::open(path, progress),
         Some(name) => {
             let path = root()?.join(name);
             if !path.join("manifest.json").exists() {

@@ -5,7 +5,9 @@ mod criterion;
 mod doctor;
 mod executions;
 mod images;
+mod pack;
 mod print;
+mod progress;
 mod record;
 mod recordings;
 mod replay;
@@ -34,6 +36,7 @@ enum Command {
     Record(record::Args),
     Replay(replay::Args),
     Print(print::Args),
+    Pack(pack::Args),
     Ls(recordings::ListArgs),
     Info(recordings::InfoArgs),
     Rm(recordings::RemoveArgs),
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Ok(Cli { command: Command::Record(args) }) => record::main(args),
         Ok(Cli { command: Command::Replay(args) }) => replay::main(args),
         Ok(Cli { command: Command::Print(args) }) => print::main(&args),
+        Ok(Cli { command: Command::Pack(args) }) => pack::main(&args),
         Ok(Cli { command: Command::Ls(args) }) => recordings::list(&args),
         Ok(Cli { command: Command::Info(args) }) => recordings::info(&args),
         Ok(Cli { command: Command::Rm(args) }) => recordings::remove(&args),

@@ -7,6 +7,7 @@ mod text;
 use crate::criterion::{self, Code, Criterion, Place};
 use crate::executions::{Counted, Counter, Execution};
 use crate::images::Images;
+use crate::recordings;
 use crate::replay::{self, How};
 use answer::{Answer, Asker, AtMoment, ValueSeen};
 use serde_json::json;
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 use why_engine::{Look, Observer};
 use why_record::position::Moment;
 use why_record::registers::NAMES;
-use why_record::store::{self, Recording};
+use why_record::store::Recording;
 
 /// Print variables, registers and the backtrace at any point of a recording
 #[derive(clap::Args)]
@@ -73,7 +74,7 @@ fn print(args: &Args, name: Option<&Path>, text: &str) -> Result<(), Failure> {
     if let (Err(message), false) = (&whole, text.contains('/')) {
         return Err(Failure::Misused(message.clone()));
     }
-    let recording = store::find(name).map_err(no_answer)?;
+    let recording = recordings::find(name).map_err(no_answer)?;
     let (process, rest) = replay::choose_process(&recording, text).map_err(no_answer)?;
     let criterion = criterion::parse(rest).map_err(Failure::Misused)?;
     let question = Question { recording, process, backtrace: args.backtrace || args.json };

@@ -1,7 +1,8 @@
 //! `why ls`, `why info` and `why rm`: what recordings there are.
 
+use crate::progress;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use why_engine::cpu;
 use why_record::cpu::{Cpu, Shown};
@@ -48,14 +49,31 @@ pub fn info(args: &InfoArgs) -> ExitCode {
 
 pub fn remove(args: &RemoveArgs) -> ExitCode {
     end(args.recordings.iter().try_for_each(|name| {
-        let recording = store::find(Some(name))?;
-        let what = format!("cannot delete {}", recording.path.display());
-        std::fs::remove_dir_all(&recording.path).map_err(RecordError::system(what))
+        let recording = find(Some(name))?;
+        let deleting =
+            |path: &Path| RecordError::system(format!("cannot delete {}", path.display()));
+        std::fs::remove_dir_all(&recording.path).map_err(deleting(&recording.path))?;
+        match name.is_file() {
+            // It was a packed one.
+            true => std::fs::remove_file(name).map_err(deleting(name)),
+            false => Ok(()),
+        }
     }))
 }
 
+/// The recording that is meant. A packed one is unpacked if it has not been yet.
+pub fn find(name: Option<&Path>) -> Result<Recording> {
+    let bar = match name {
+        Some(path) if path.is_file() => progress::of_unknown_bytes("unpacking"),
+        _ => return store::find(name),
+    };
+    let found = store::find_with(name, &mut |bytes| bar.inc(bytes));
+    bar.finish_and_clear();
+    found
+}
+
 /// 0 answered, 1 no answer.
-fn end(result: Result<()>) -> ExitCode {
+pub fn end(result: Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -97,7 +115,7 @@ fn ended(ended: Ended) -> String {
 }
 
 fn print_info(args: &InfoArgs) -> Result<()> {
-    let recording = store::find(args.recording.as_deref())?;
+    let recording = find(args.recording.as_deref())?;
     let manifest = recording.manifest()?;
     let processes = summary::processes(&recording)?;
     if args.json {

@@ -1,6 +1,7 @@
 //! `why replay`: runs a recording again.
 
 use crate::criterion::split_process;
+use crate::recordings;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -8,7 +9,7 @@ use why_engine::launch::{self, Again, Command, Course};
 use why_engine::{Ended, EngineError, Look, Report, cpu};
 use why_record::event::Event;
 use why_record::position::{Moment, NoMoment};
-use why_record::store::{self, Recording};
+use why_record::store::Recording;
 use why_record::stream::Reader;
 use why_record::summary;
 
@@ -50,7 +51,7 @@ pub fn main(args: Args) -> ExitCode {
 }
 
 fn replay(args: &Args) -> Result<Report, EngineError> {
-    let recording = store::find(args.recording.as_deref())?;
+    let recording = recordings::find(args.recording.as_deref())?;
     let look = match args.to {
         Some(to) => Some(Look::new(first_process(&recording)?, to, false, Box::new(()))),
         None => None,

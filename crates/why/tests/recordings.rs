@@ -3,55 +3,12 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tempfile::TempDir;
+use support::recorded::{Setting, text};
 
-const WHY: &str = env!("CARGO_BIN_EXE_why");
-
-struct Setting {
-    directory: TempDir,
-}
-
-impl Setting {
-    fn new() -> Setting {
-        Setting { directory: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn why(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(WHY);
-        command.args(arguments).env("WHY_DIR", self.path("recordings"));
-        command.current_dir(self.directory.path());
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.why(arguments).output().unwrap()
-    }
-
-    /// A C program.
-    fn compile(&self, name: &str, source: &str) -> PathBuf {
-        self.compile_with(name, source, &["-O1", "-pthread"])
-    }
-
-    fn compile_with(&self, name: &str, source: &str, options: &[&str]) -> PathBuf {
-        let (source_file, program) = (self.path("source.c"), self.path(name));
-        fs::write(&source_file, source).unwrap();
-        let mut compiler = Command::new("cc");
-        compiler.args(options).arg("-o").args([&program, &source_file]);
-        assert!(compiler.status().unwrap().success());
-        program
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+mod support;
 
 /// Four threads that lose each other's updates.
 const RACY: &str = "

@@ -111,15 +111,21 @@ impl Supervisor {
 
     /// What is in this memory now, as far as it can be read.
     pub(super) fn record_memory(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
-        // What is not there cannot have been written to, whatever the arguments said.
-        const MOST: u64 = 1 << 31;
-        let mut bytes = vec![0; (range.end - range.start).min(MOST) as usize];
-        let got = self.space_of(tid).memory.read(range.start, &mut bytes).unwrap_or(0);
-        bytes.truncate(got);
-        if bytes.is_empty() {
-            return Ok(());
+        /// No event is larger.
+        const PART: u64 = 1 << 20;
+        let mut at = range.start;
+        while at < range.end {
+            let mut bytes = vec![0; (range.end - at).min(PART) as usize];
+            let got = self.space_of(tid).memory.read(at, &mut bytes).unwrap_or(0);
+            bytes.truncate(got);
+            if got == 0 {
+                // What is not there cannot have been written to, whatever the arguments said.
+                return Ok(());
+            }
+            self.record(tid, &Event::Wrote { at, bytes })?;
+            at += got as u64;
         }
-        self.record(tid, &Event::Wrote { at: range.start, bytes })
+        Ok(())
     }
 
     /// A call has changed the map of memory.

@@ -1,0 +1,15 @@
+//! How far long work has come; shown only where somebody watches.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// So many bytes are to be gone through.
+pub fn of_bytes(what: &'static str, bytes: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes} of {total_bytes}, {eta}");
+    ProgressBar::new(bytes).with_style(style.expect("a valid template")).with_message(what)
+}
+
+/// Nobody knows how many bytes there will be.
+pub fn of_unknown_bytes(what: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} {bytes}, {bytes_per_sec}");
+    ProgressBar::new_spinner().with_style(style.expect("a valid template")).with_message(what)
+}
