@@ -12,7 +12,7 @@ mod snapshot;
 use checkpoints::Checkpoints;
 
 use crate::cpu::vectors;
-use crate::error::EngineError;
+use crate::error::{EngineError, Halt};
 use crate::image::Identity;
 use crate::maps::Mapping;
 use crate::memory::Address;
@@ -243,7 +243,9 @@ impl Supervisor {
         }
         self.drain_log(tid)?;
         let space = self.space_of(tid);
-        let (count, gs_base) = (space.count(), space.read_slot(APP_GS));
+        let gs_base = space.read_slot(APP_GS);
+        // Read last: if it could be read, so could all before.
+        let count = space.count_if_there().ok_or(Halt::Gone)?;
         let log = self.log(tid).expect("just seen");
         log.running = None;
         let instructions = count.wrapping_sub(log.since);
@@ -265,7 +267,8 @@ impl Supervisor {
         self.record_hashes(tid)?;
         self.checkpoint(tid)?;
         let space = self.space_of(tid);
-        let (count, gs_base) = (space.count(), space.read_slot(APP_GS));
+        let gs_base = space.read_slot(APP_GS);
+        let count = space.count_if_there().ok_or(Halt::Gone)?;
         let now = recorded(at, gs_base);
         let log = self.log(tid).expect("just seen");
         let new = !log.registers.contains_key(&tid);

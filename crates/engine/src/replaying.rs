@@ -505,9 +505,16 @@ impl Supervisor {
             return Ok(());
         }
         let outputs = Rc::clone(&replayer.outputs);
-        let Ok(mut forked) = Replayer::new(&replayer.recording, child, outputs) else {
-            // It was cut short before anything of it was written.
-            return Ok(());
+        let mut forked = match Replayer::new(&replayer.recording, child, outputs) {
+            Ok(forked) => forked,
+            Err(error) => {
+                let manifest = replayer.recording.manifest().map_err(EngineError::Recording)?;
+                return match manifest.finished {
+                    Some(_) => Err(error.into()),
+                    // It was cut short before anything of it was written.
+                    None => Ok(()),
+                };
+            }
         };
         forked.files = replayer.files.clone();
         forked.mapped = replayer.mapped.clone();

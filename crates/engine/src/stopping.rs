@@ -16,11 +16,17 @@ pub const FAR: i64 = -1 << 55;
 const UNSEEN: u64 = 64;
 
 impl Space {
-    /// All instructions counted so far.
+    /// All instructions counted so far. Of a process that is gone only what was known before
+    /// is left.
     pub fn count(&self) -> u64 {
-        let used = self.slots().map(|slots| used(&slots, &self.slot_starts));
-        // Of a process that is gone only what was known before is left.
-        self.counted.wrapping_add(used.map_or(0, |used| used.iter().sum::<i64>() as u64))
+        self.count_if_there().unwrap_or(self.counted)
+    }
+
+    /// The same; none of a process that is gone.
+    pub fn count_if_there(&self) -> Option<u64> {
+        let used = used(&self.slots()?, &self.slot_starts);
+        let sum = used.iter().fold(0, |sum: i64, used| sum.wrapping_add(*used));
+        Some(self.counted.wrapping_add(sum as u64))
     }
 
     fn slots(&self) -> Option<[i64; COUNT_SLOTS]> {

@@ -8,7 +8,9 @@
 //! | 4 | version of the format |
 //! | 4 | number of the chunk, from 0 |
 //! | 4 | compressed length |
-//! | 8 | XXH3 of the compressed bytes, seeded with the chunk's number |
+//! | 8 | XXH3 of the compressed bytes, seeded with the sum of the file's seed and the number |
+//!
+//! Files that must not stand in for each other have different seeds.
 //!
 //! A file of a stranger's may say anything. So a reader takes no length on trust, and no
 //! chunk is larger than [`MOST_BYTES`], whatever it was compressed to.
@@ -43,13 +45,14 @@ pub enum Fault {
 pub struct ChunkWriter<W> {
     to: W,
     magic: Magic,
+    seed: u64,
     pub chunks: u32,
     pub bytes_written: u64,
 }
 
 impl<W: Write> ChunkWriter<W> {
-    pub fn new(to: W, magic: Magic) -> ChunkWriter<W> {
-        ChunkWriter { to, magic, chunks: 0, bytes_written: 0 }
+    pub fn new(to: W, magic: Magic, seed: u64) -> ChunkWriter<W> {
+        ChunkWriter { to, magic, seed, chunks: 0, bytes_written: 0 }
     }
 
     /// Writes these bytes as a chunk.
@@ -63,7 +66,7 @@ impl<W: Write> ChunkWriter<W> {
         chunk.extend(VERSION.to_le_bytes());
         chunk.extend(self.chunks.to_le_bytes());
         chunk.extend((compressed.len() as u32).to_le_bytes());
-        chunk.extend(checksum(&compressed, self.chunks).to_le_bytes());
+        chunk.extend(checksum(&compressed, self.seed, self.chunks).to_le_bytes());
         chunk.extend(compressed);
         self.to.write_all(&chunk)?;
         self.bytes_written += chunk.len() as u64;
@@ -72,13 +75,14 @@ impl<W: Write> ChunkWriter<W> {
     }
 }
 
-fn checksum(compressed: &[u8], number: u32) -> u64 {
-    xxh3_64_with_seed(compressed, number.into())
+fn checksum(compressed: &[u8], seed: u64, number: u32) -> u64 {
+    xxh3_64_with_seed(compressed, seed.wrapping_add(number.into()))
 }
 
 pub struct ChunkReader<R> {
     from: R,
     magic: Magic,
+    seed: u64,
     chunks: u32,
 }
 
@@ -92,8 +96,8 @@ impl<R: Seek> ChunkReader<R> {
 }
 
 impl<R: Read> ChunkReader<R> {
-    pub fn new(from: R, magic: Magic) -> ChunkReader<R> {
-        ChunkReader { from, magic, chunks: 0 }
+    pub fn new(from: R, magic: Magic, seed: u64) -> ChunkReader<R> {
+        ChunkReader { from, magic, seed, chunks: 0 }
     }
 
     /// What is in the next chunk; none at the end.
@@ -128,7 +132,7 @@ impl<R: Read> ChunkReader<R> {
             return Err(Fault::CutOff);
         }
         let sum = u64::from_le_bytes(header[20..28].try_into().unwrap());
-        if checksum(&compressed, self.chunks) != sum {
+        if checksum(&compressed, self.seed, self.chunks) != sum {
             return Err(Fault::Damaged("a chunk's checksum is wrong"));
         }
         let bytes = decompress(&compressed).ok_or(Fault::Damaged("a chunk does not unpack"))?;

@@ -73,7 +73,7 @@ fn add_directory(path: &Path, name: &str, entries: &mut Vec<Entry>) -> Result<()
 /// Writes a recording's files as one, to a file of this name.
 pub fn pack(entries: &[Entry], to: &mut File, name: &Path, progress: Progress) -> Result<()> {
     let writing = |error| RecordError::system(format!("cannot write {}", name.display()))(error);
-    let mut chunks = ChunkWriter::new(to, MAGIC);
+    let mut chunks = ChunkWriter::new(to, MAGIC, 0);
     let mut digest = Xxh3::new();
     let mut write = |piece: &[u8]| {
         digest.update(piece);
@@ -104,7 +104,7 @@ fn reading(path: &Path) -> impl FnOnce(std::io::Error) -> RecordError {
 /// it has been unpacked.
 pub fn unpack(packed: &Path, to: &Path, progress: Progress) -> Result<()> {
     let file = File::open(packed).map_err(reading(packed))?;
-    let mut chunks = ChunkReader::new(BufReader::new(file), MAGIC);
+    let mut chunks = ChunkReader::new(BufReader::new(file), MAGIC, 0);
     let damaged = |how: &str| {
         let what = packed.display().to_string();
         RecordError::DamagedPack { what, how: how.to_owned() }
@@ -232,7 +232,7 @@ mod tests {
     /// A pack whose chunks are all right and say this.
     fn said(directory: &Path, pieces: &[&[u8]]) -> Result<()> {
         let packed = directory.join("packed");
-        let mut chunks = ChunkWriter::new(File::create(&packed).unwrap(), MAGIC);
+        let mut chunks = ChunkWriter::new(File::create(&packed).unwrap(), MAGIC, 0);
         pieces.iter().for_each(|piece| chunks.write(piece).unwrap());
         let to = directory.join("unpacked");
         let _ = fs::remove_dir_all(&to);

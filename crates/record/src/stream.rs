@@ -7,6 +7,7 @@ use crate::{RecordError, Result};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: Magic = *b"why-evts";
 /// A chunk is written when its events take so much. What one event adds to that must keep it
@@ -27,7 +28,7 @@ impl Writer {
     pub fn create(path: &Path) -> Result<Writer> {
         let file = File::create_new(path).map_err(writing(path))?;
         Ok(Writer {
-            chunks: ChunkWriter::new(file, MAGIC),
+            chunks: ChunkWriter::new(file, MAGIC, seed(path)),
             path: path.to_owned(),
             events: Vec::with_capacity(CHUNK_BYTES + 4096),
             flushed: Instant::now(),
@@ -59,6 +60,11 @@ impl Writer {
     }
 }
 
+/// By the name of the file: the stream of one process is no other's.
+fn seed(path: &Path) -> u64 {
+    xxh3_64(path.file_name().unwrap_or_default().as_encoded_bytes())
+}
+
 fn writing(path: &Path) -> impl FnOnce(std::io::Error) -> RecordError {
     RecordError::system(format!(
         "cannot write {}, so the program was ended and the recording stops before",
@@ -79,7 +85,7 @@ impl Reader {
     pub fn open(path: &Path) -> Result<Reader> {
         let what = format!("cannot read {}", path.display());
         let file = File::open(path).map_err(RecordError::system(what))?;
-        let chunks = ChunkReader::new(file, MAGIC);
+        let chunks = ChunkReader::new(file, MAGIC, seed(path));
         Ok(Reader { chunks, path: path.to_owned(), chunk: Vec::new(), at: 0, cut_off: false })
     }
 

@@ -18,6 +18,7 @@ pub mod needs;
 pub mod outcome;
 pub mod package;
 pub mod pty;
+pub mod random;
 pub mod recorded;
 pub mod report;
 pub mod run;

@@ -75,3 +75,13 @@ pub fn files_below(directory: &Path) -> Vec<PathBuf> {
     found.sort();
     found
 }
+
+/// Lines are a beginning of others; else says where they begin to differ.
+pub fn is_beginning(of: &str, lines: &str) -> Result<(), String> {
+    if of.starts_with(lines) {
+        return Ok(());
+    }
+    let pairs = lines.lines().zip(of.lines().chain(std::iter::repeat("nothing")));
+    let at = pairs.enumerate().find(|(_, (line, other))| line != other);
+    Err(format!("line, replayed and recorded, of {} and {}: {at:?}", lines.len(), of.len()))
+}

@@ -1,0 +1,72 @@
+//! No room left while recording.
+
+use std::fs;
+use std::process::Output;
+
+use crate::support::recorded::{Setting, is_beginning, said_in_one_line, text};
+use crate::support::why::WHY;
+
+/// Reads what cannot be compressed, for ever, and says how far it has come.
+const READS: &str = "
+    #include <fcntl.h>
+    #include <stdio.h>
+    #include <unistd.h>
+    int main(void) {
+        static char bytes[1 << 16];
+        int random = open(\"/dev/urandom\", O_RDONLY);
+        for (int part = 0;; part++) {
+            if (read(random, bytes, sizeof bytes) != sizeof bytes) return 1;
+            printf(\"part %d: %d\\n\", part, bytes[part % sizeof bytes]);
+            fflush(stdout);
+        }
+    }";
+
+/// Whoever may not mount may do so in a namespace of their own.
+fn in_namespace(setting: &Setting, script: &str) -> Output {
+    let mut shell = setting.command("unshare");
+    shell.args(["--mount", "--map-root-user", "sh", "-c", script]).output().unwrap()
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_and_not_what_there_is_of_it() {
+    let setting = Setting::new();
+    setting.compile_with("reads", READS, &["-O1", "-static"]);
+    // What there is of it is taken to where there is more room.
+    let script = format!(
+        "mkdir small && mount -t tmpfs -o size=6m none small && \
+         {WHY} record -o small/rec -- ./reads >output; status=$?; cp -r small/rec rec; exit $status"
+    );
+    let recorded = in_namespace(&setting, &script);
+    assert_eq!(recorded.status.code(), Some(125), "{}", text(&recorded.stderr));
+    said_in_one_line(&recorded.stderr, "No space left on device");
+
+    let replayed = setting.run(&["replay", "rec"]);
+    assert_eq!(replayed.status.code(), Some(125));
+    said_in_one_line(&replayed.stderr, "cut short");
+    let (output, replayed) =
+        (fs::read_to_string(setting.path("output")).unwrap(), text(&replayed.stdout));
+    is_beginning(&output, &replayed).unwrap();
+    assert!(replayed.lines().count() > 20, "{replayed}");
+    assert!(text(&setting.run(&["info", "rec"]).stdout).contains("cut short"));
+}
+
+#[test]
+fn a_disk_that_is_full_from_the_start_is_named() {
+    let setting = Setting::new();
+    let script = format!(
+        "mkdir small && mount -t tmpfs -o size=4k none small && \
+         head -c 4096 /dev/zero >small/full; exec {WHY} record -o small/rec -- true"
+    );
+    let recorded = in_namespace(&setting, &script);
+    assert_eq!(recorded.status.code(), Some(125));
+    said_in_one_line(&recorded.stderr, "No space left on device");
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_named() {
+    let setting = Setting::new();
+    let script = format!("ulimit -f 6000; exec {WHY} record -o rec -- true");
+    let recorded = setting.command("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(recorded.status.code(), Some(125));
+    said_in_one_line(&recorded.stderr, "File too large");
+}
