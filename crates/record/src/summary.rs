@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Process {
     pub pid: Thread,
     pub parent: Option<Thread>,
+    /// It began as a program, and not as a copy of another process.
+    pub began_as_program: bool,
     /// What it executed, one after the other; none if it was only forked.
     pub commands: Vec<Vec<String>>,
     pub threads: usize,
@@ -32,6 +34,9 @@ pub fn processes(recording: &Recording) -> Result<Vec<Process>> {
         let mut children = Vec::new();
         while let Some(event) = stream.next_event()? {
             process.events += 1;
+            if (program, process.events) == (1, 1) {
+                process.began_as_program = matches!(event, Event::Executed { .. });
+            }
             match event {
                 Event::Executed { arguments, .. } => process.commands.push(arguments),
                 Event::Stopped { instructions, .. } => process.instructions += instructions,

@@ -114,13 +114,14 @@ pub fn events_before(moment: Moment) -> Option<u64> {
     }
 }
 
-/// The process that was started.
+/// The process that was started. Of a recording that was cut short, others may have no known
+/// parent either: what the parent's stream said of them may not have been written.
 fn first_process(recording: &Recording) -> Result<i32, EngineError> {
     if let Some(finished) = recording.manifest()?.finished {
         return Ok(finished.process);
     }
     let processes = summary::processes(recording)?;
-    let first = processes.iter().find(|process| process.parent.is_none());
+    let first = processes.iter().find(|p| p.parent.is_none() && p.began_as_program);
     first.map(|process| process.pid).ok_or_else(|| EngineError::CannotStart {
         status: crate::FAILED,
         message: format!("{} holds no event: it was cut short at once", recording.path.display()),
