@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::leftover::{self, Mark, none_left};
+use crate::support::process::child_of;
 use crate::support::random::Random;
 use crate::support::recorded::{Setting, is_beginning, said_in_one_line, text};
 
@@ -172,9 +173,4 @@ fn kill_one(setting: &Setting, victim: Victim, moment: Duration, missing: &Missi
 
 fn kill_now(pid: i32) -> nix::Result<()> {
     kill(Pid::from_raw(pid), Signal::SIGKILL)
-}
-
-fn child_of(pid: i32) -> Option<i32> {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-    children.split_whitespace().next()?.parse().ok()
 }

@@ -8,3 +8,5 @@ mod support;
 mod damage;
 mod full_disk;
 mod kills;
+mod scribbles;
+mod strangers;

@@ -17,6 +17,7 @@ pub mod native;
 pub mod needs;
 pub mod outcome;
 pub mod package;
+pub mod process;
 pub mod pty;
 pub mod random;
 pub mod recorded;

@@ -30,3 +30,8 @@ impl Random {
         &choices[self.below(choices.len())]
     }
 }
+
+/// So many turns of a test, or as many as `WHY_TURNS` says.
+pub fn turns(usual: usize) -> usize {
+    std::env::var("WHY_TURNS").ok().map_or(usual, |turns| turns.parse().expect("a number"))
+}

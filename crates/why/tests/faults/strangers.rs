@@ -1,0 +1,229 @@
+//! Recordings that somebody else has written: every checksum is right, and the events say
+//! what no program ever did. Nothing may come of it but an end.
+
+use std::fs;
+use std::path::Path;
+
+use why_record::event::{Access, Cause, Event, Source, Stream};
+use why_record::files::Hash;
+use why_record::stream::{Reader, Writer};
+
+use crate::support::random::{Random, turns};
+use crate::support::recorded::{Setting, files_below, text};
+
+/// How often, unless `WHY_TURNS` says more.
+const TURNS: usize = 150;
+
+/// Threads, a child, memory that is moved and shared, and something to read.
+const PROGRAM: &str = "
+    #define _GNU_SOURCE
+    #include <pthread.h>
+    #include <stdio.h>
+    #include <sys/mman.h>
+    #include <sys/wait.h>
+    #include <unistd.h>
+    static void *count(void *sum) {
+        for (long i = 0; i < 100000; i++) ++*(volatile long *)sum;
+        return sum;
+    }
+    int main(void) {
+        pthread_t thread;
+        static long sum;
+        char *shared = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        char *moved = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        moved = mremap(moved, 8192, 65536, MREMAP_MAYMOVE);
+        moved[9000] = shared[5000] = 1;
+        pthread_create(&thread, 0, count, &sum);
+        count(&sum);
+        pthread_join(thread, 0);
+        if (fork() == 0) return printf(\"child\\n\") != 6;
+        wait(0);
+        mprotect(moved, 4096, PROT_READ);
+        munmap(moved, 65536);
+        printf(\"%d\\n\", sum > 0);
+        return 0;
+    }";
+
+#[test]
+fn whatever_a_strangers_recording_says_only_ends_its_replay() {
+    let setting = Setting::new();
+    setting.compile("program", PROGRAM);
+    assert!(setting.run(&["record", "-o", "rec", "--", "./program"]).status.success());
+    let streams = files_below(&setting.path("rec/events"));
+    let originals: Vec<Vec<u8>> = streams.iter().map(|path| fs::read(path).unwrap()).collect();
+    let hashes: Vec<Hash> = files_below(&setting.path("rec/files")).iter().map(hash).collect();
+    let mut random = Random::new();
+    for turn in 0..turns(TURNS) {
+        let at = random.below(streams.len());
+        let (path, original) = (&streams[at], &originals[at]);
+        let mut events = read(path);
+        let changes = 1 + random.below(3);
+        let changed: Vec<String> =
+            (0..changes).map(|_| change(&mut events, &hashes, &mut random)).collect();
+        fs::remove_file(path).unwrap();
+        write(path, &events);
+        ends(&setting).unwrap_or_else(|how| {
+            panic!("turn {turn}, {}: {}: {how}", path.display(), changed.join("; "))
+        });
+        fs::write(path, original).unwrap();
+    }
+}
+
+fn ends(setting: &Setting) -> Result<(), String> {
+    let mut command = setting.command("timeout");
+    let replay = ["--signal=KILL", "60", env!("CARGO_BIN_EXE_why"), "replay", "rec"];
+    let replayed = command.args(replay).output().unwrap();
+    let said = text(&replayed.stderr);
+    match replayed.status.code() {
+        None | Some(137) => Err(format!("it did not end: {said}")),
+        Some(125) if said.lines().count() != 1 => Err(format!("it said {said}")),
+        _ if said.contains("defect") => Err(said),
+        _ => Ok(()),
+    }
+}
+
+fn hash(path: &std::path::PathBuf) -> Hash {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    Hash(u128::from_str_radix(name, 16).unwrap())
+}
+
+fn read(path: &Path) -> Vec<Event> {
+    let mut reader = Reader::open(path).unwrap();
+    std::iter::from_fn(|| reader.next_event().unwrap()).collect()
+}
+
+fn write(path: &Path, events: &[Event]) {
+    let mut writer = Writer::create(path).unwrap();
+    events.iter().for_each(|event| writer.add(event).unwrap());
+    writer.flush().unwrap();
+}
+
+/// Changes something, and says what.
+fn change(events: &mut Vec<Event>, hashes: &[Hash], random: &mut Random) -> String {
+    let at = random.below(events.len());
+    match random.below(6) {
+        0 => format!("without {:?}", short(&events.remove(at))),
+        1 => {
+            let other = random.below(events.len());
+            events.swap(at, other);
+            format!("{at} and {other} swapped")
+        }
+        2 => {
+            let other = events[random.below(events.len())].clone();
+            let said = format!("{at} after {:?}", short(&other));
+            events.insert(at, other);
+            said
+        }
+        3 => {
+            let new = made_up(hashes, random);
+            let said = format!("{at} after {:?}", short(&new));
+            events.insert(at, new);
+            said
+        }
+        _ => {
+            alter(&mut events[at], hashes, random);
+            format!("{at} is {:?}", short(&events[at]))
+        }
+    }
+}
+
+fn short(event: &Event) -> String {
+    format!("{event:?}").chars().take(160).collect()
+}
+
+/// Numbers that are often taken for granted not to come.
+fn number(random: &mut Random) -> u64 {
+    match random.below(6) {
+        0 => 0,
+        1 => u64::MAX - random.below(5000) as u64,
+        2 => 1 << random.below(64),
+        3 => 0x7fff_ffff_f000 + random.below(8192) as u64,
+        4 => random.below(100_000) as u64,
+        _ => random.number(),
+    }
+}
+
+fn page(random: &mut Random) -> u64 {
+    number(random) & !0xfff
+}
+
+fn access(random: &mut Random) -> Access {
+    let mut any = || random.below(2) == 0;
+    Access { read: any(), write: any(), execute: any() }
+}
+
+fn source(hashes: &[Hash], random: &mut Random) -> Source {
+    match random.below(5) {
+        0 => Source::Zero,
+        1 => Source::Stack,
+        2 => Source::Shared { object: random.below(3) as u32, offset: page(random) },
+        3 => Source::File { hash: *random.one_of(hashes), offset: number(random) },
+        _ => Source::File { hash: Hash(u128::from(random.number())), offset: page(random) },
+    }
+}
+
+fn made_up(hashes: &[Hash], random: &mut Random) -> Event {
+    let (at, size) = (page(random), page(random));
+    match random.below(12) {
+        0 => Event::Mapped { at, size, access: access(random), source: source(hashes, random) },
+        1 => Event::Unmapped { at, size },
+        2 => Event::Protected { at, size, access: access(random) },
+        3 => Event::Moved { from: at, size, to: page(random), new_size: page(random), stays: true },
+        4 => Event::Wrote { at: number(random), bytes: vec![0xcc; random.below(70_000)] },
+        5 => Event::Calls((0..random.below(3000)).map(|_| random.number() as u8).collect()),
+        6 => Event::Vectors((0..random.below(5000)).map(|_| random.number() as u8).collect()),
+        7 => Event::Forked { child: random.number() as i32 },
+        8 => Event::ThreadEnded { thread: random.number() as i32 },
+        9 => Event::Replaced,
+        10 => {
+            let (at, size) = (number(random), number(random));
+            Event::Output { stream: Stream::Error, order: number(random), at, size }
+        }
+        _ => Event::Resumed { thread: random.below(9) as i32, registers: Default::default() },
+    }
+}
+
+fn alter(event: &mut Event, hashes: &[Hash], random: &mut Random) {
+    let new = made_up(hashes, random);
+    match event {
+        Event::Stopped { instructions, cause, .. } => match random.below(3) {
+            0 => *instructions = instructions.wrapping_add(random.below(100) as u64),
+            1 => *instructions = number(random),
+            _ => {
+                let signal = random.number() as i32;
+                let causes = [Cause::Begins, Cause::Instruction, Cause::Preempted];
+                let told = [Cause::Call(7), Cause::Fault(signal), Cause::Signal(signal)];
+                *cause = *random.one_of(&[causes, told].concat());
+            }
+        },
+        Event::Resumed { thread, .. } => *thread = random.below(99) as i32,
+        Event::Calls(bytes) | Event::Vectors(bytes) | Event::Wrote { bytes, .. } => {
+            if bytes.is_empty() || random.below(4) == 0 {
+                bytes.resize(random.below(100_000), 0xff);
+            } else {
+                let at = random.below(bytes.len());
+                bytes[at] = random.number() as u8;
+            }
+        }
+        Event::Mapped { at, size, access: allowed, source: from } => match random.below(4) {
+            0 => *at = number(random),
+            1 => *size = number(random),
+            2 => *allowed = access(random),
+            _ => *from = source(hashes, random),
+        },
+        Event::Unmapped { at, size } | Event::Protected { at, size, .. } => {
+            (*at, *size) = (at.wrapping_add(page(random)), number(random));
+        }
+        Event::Moved { from, size, to, new_size, .. } => {
+            let fields = [from, size, to, new_size];
+            let which = random.below(fields.len());
+            *fields.into_iter().nth(which).expect("one of them") = number(random);
+        }
+        Event::Output { at, size, order, .. } => match random.below(3) {
+            0 => *at = number(random),
+            1 => *size = number(random),
+            _ => *order = number(random),
+        },
+        _ => *event = new,
+    }
+}
