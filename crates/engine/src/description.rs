@@ -86,7 +86,7 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
     for _ in 0..r.number()? {
         at = at.wrapping_add_signed(r.signed()?);
         let length = r.number()? as u8;
-        code += r.number()? as u32;
+        code = r.number()?.wrapping_add(u64::from(code)) as u32;
         let detail = match r.number()? {
             0 => SpanDetail::Plain,
             1 => SpanDetail::Borrowed {
@@ -99,7 +99,7 @@ pub fn read(bytes: &[u8], bias: u64) -> Option<Unit> {
             _ => return None,
         };
         spans.push(InsnSpan { pc: at, length, code, detail });
-        at += u64::from(length);
+        at = at.wrapping_add(u64::from(length));
     }
     let mut exits = Vec::new();
     for _ in 0..r.number()? {
@@ -287,5 +287,18 @@ mod tests {
         let expected = unit.exits[0].kind.target().map(|target| target + delta);
         assert_eq!(moved.exits[0].kind.target(), expected);
         assert!(read(&description[..9], 0).is_none());
+        // Of what is damaged there comes something or nothing, but no end of it.
+        let mut number = 42u64;
+        for _ in 0..50_000 {
+            let mut damaged = description.clone();
+            for _ in 0..3 {
+                number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let at = (number >> 33) as usize % damaged.len();
+                damaged[at] = (number >> 20) as u8;
+            }
+            if let Some(unit) = read(&damaged, 0) {
+                assert!(unit.spans.len() + unit.exits.len() <= damaged.len());
+            }
+        }
     }
 }

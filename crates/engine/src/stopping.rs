@@ -77,11 +77,13 @@ fn allowances(left: u64, used: &[i64; COUNT_SLOTS]) -> [u64; COUNT_SLOTS] {
     // As many slots as can take what is added unseen, the most used first.
     let most = (left / (4 * UNSEEN)).min(COUNT_SLOTS as u64) as usize;
     let chosen = &order[..most];
-    let total: u64 = chosen.iter().map(|&index| used[index].max(0) as u64 + 1).sum();
+    // The program can write anything there.
+    let use_of = |index: usize| used[index].clamp(0, -FAR) as u64 + 1;
+    let total: u64 = chosen.iter().map(|&index| use_of(index)).sum();
     let left = left - UNSEEN * most as u64;
     let mut allowances = [0; COUNT_SLOTS];
     for &index in chosen {
-        let share = used[index].max(0) as u64 + 1;
+        let share = use_of(index);
         // Most by use, some to all alike.
         let by_use = (u128::from(left) * u128::from(share) / u128::from(total)) as u64;
         allowances[index] = by_use / 8 * 7 + left / most as u64 / 8;
@@ -104,5 +106,29 @@ mod tests {
             assert!(allowances.iter().sum::<u64>() + unseen <= left, "{left}");
         }
         assert!(allowances(1 << 30, &used)[3] > 1 << 29);
+    }
+
+    #[test]
+    fn whatever_the_program_wrote_to_its_slots() {
+        let values = [0, 1, -1, 63, i64::MAX, i64::MIN, FAR, -FAR, 1 << 62];
+        let mut number = 88_172_645_463_325_252u64;
+        for _ in 0..20_000 {
+            let mut next = || {
+                number ^= number << 13;
+                number ^= number >> 7;
+                number ^= number << 17;
+                number
+            };
+            let slots: [i64; COUNT_SLOTS] = std::array::from_fn(|_| match next() % 3 {
+                0 => values[(next() % 9) as usize],
+                1 => i64::MAX,
+                _ => next() as i64,
+            });
+            let starts = std::array::from_fn(|_| values[(next() % 9) as usize]);
+            let left = next() >> (next() % 64);
+            let allowances = allowances(left, &super::used(&slots, &starts));
+            let sum: u128 = allowances.iter().map(|&allowance| u128::from(allowance)).sum();
+            assert!(sum <= u128::from(left), "{left}");
+        }
     }
 }

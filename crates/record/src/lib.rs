@@ -13,6 +13,8 @@ pub mod pack;
 pub mod position;
 pub mod registers;
 pub mod store;
+#[cfg(test)]
+mod strangers;
 pub mod stream;
 pub mod summary;
 pub mod unpacked;

@@ -101,6 +101,45 @@ fn every_file_that_is_cut_off_or_gone_is_noticed() {
     }
 }
 
+/// A checkpoint only saves time, so it may be passed over; but no other answer comes of it.
+#[test]
+fn a_damaged_checkpoint_does_not_change_what_is_told() {
+    let setting = Setting::new();
+    let script = "for ((i = 0; i < 30000; i++)); do :; done; echo done";
+    let record = ["record", "--checkpoints", "0.01", "-o", "rec", "--", "bash", "-c", script];
+    assert!(setting.run(&record).status.success());
+    let print = || setting.run(&["print", "rec", "end", "--regs"]);
+    let good = print();
+    assert!(good.status.success(), "{}", text(&good.stderr));
+    let checkpoints = files_below(&setting.path("rec/checkpoints"));
+    assert!(!checkpoints.is_empty());
+    let mut random = Random::new();
+    for turn in 0..12 {
+        let originals: Vec<Vec<u8>> =
+            checkpoints.iter().map(|path| fs::read(path).unwrap()).collect();
+        for (path, original) in checkpoints.iter().zip(&originals) {
+            let at = random.below(if turn % 2 == 0 { 28 } else { original.len() });
+            let mut bytes = original.clone();
+            match turn % 4 {
+                3 => bytes.truncate(at),
+                _ => bytes[at] ^= 1 << random.below(8),
+            }
+            fs::write(path, bytes).unwrap();
+        }
+        let told = print();
+        match told.status.code() {
+            Some(0) => assert_eq!(text(&told.stdout), text(&good.stdout)),
+            Some(1) => said_in_one_line(&told.stderr, ""),
+            other => panic!("{other:?}: {}", text(&told.stderr)),
+        }
+        let replayed = setting.run(&["replay", "rec"]);
+        assert_eq!((replayed.status.code(), text(&replayed.stdout)), (Some(0), "done\n".into()));
+        for (path, original) in checkpoints.iter().zip(originals) {
+            fs::write(path, original).unwrap();
+        }
+    }
+}
+
 #[test]
 fn files_in_each_others_places_are_noticed() {
     let damaged = Damaged::new();

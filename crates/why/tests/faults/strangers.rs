@@ -2,9 +2,9 @@
 //! what no program ever did. Nothing may come of it but an end.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use why_record::event::{Access, Cause, Event, Source, Stream};
+use why_record::event::{Access, Cause, Event, Place, Source, Stream};
 use why_record::files::Hash;
 use why_record::stream::{Reader, Writer};
 
@@ -12,7 +12,7 @@ use crate::support::random::{Random, turns};
 use crate::support::recorded::{Setting, files_below, text};
 
 /// How often, unless `WHY_TURNS` says more.
-const TURNS: usize = 150;
+const TURNS: usize = 100;
 
 /// Threads, a child, memory that is moved and shared, and something to read.
 const PROGRAM: &str = "
@@ -48,10 +48,14 @@ const PROGRAM: &str = "
 fn whatever_a_strangers_recording_says_only_ends_its_replay() {
     let setting = Setting::new();
     setting.compile("program", PROGRAM);
-    assert!(setting.run(&["record", "-o", "rec", "--", "./program"]).status.success());
-    let streams = files_below(&setting.path("rec/events"));
+    let record = ["record", "--checkpoints", "0.002", "-o", "rec", "--", "./program"];
+    assert!(setting.run(&record).status.success());
+    let mut streams = files_below(&setting.path("rec/events"));
+    // Of checkpoints only the last is looked at when the end is asked for.
+    streams.extend(last_checkpoint(&setting));
     let originals: Vec<Vec<u8>> = streams.iter().map(|path| fs::read(path).unwrap()).collect();
-    let hashes: Vec<Hash> = files_below(&setting.path("rec/files")).iter().map(hash).collect();
+    let hashes: Vec<Hash> =
+        files_below(&setting.path("rec/files")).iter().map(|path| hash(path)).collect();
     let mut random = Random::new();
     for turn in 0..turns(TURNS) {
         let at = random.below(streams.len());
@@ -69,20 +73,30 @@ fn whatever_a_strangers_recording_says_only_ends_its_replay() {
     }
 }
 
-fn ends(setting: &Setting) -> Result<(), String> {
-    let mut command = setting.command("timeout");
-    let replay = ["--signal=KILL", "60", env!("CARGO_BIN_EXE_why"), "replay", "rec"];
-    let replayed = command.args(replay).output().unwrap();
-    let said = text(&replayed.stderr);
-    match replayed.status.code() {
-        None | Some(137) => Err(format!("it did not end: {said}")),
-        Some(125) if said.lines().count() != 1 => Err(format!("it said {said}")),
-        _ if said.contains("defect") => Err(said),
-        _ => Ok(()),
-    }
+fn last_checkpoint(setting: &Setting) -> Option<PathBuf> {
+    let checkpoints = files_below(&setting.path("rec/checkpoints"));
+    let events = |path: &PathBuf| path.extension()?.to_str()?.parse::<u64>().ok();
+    checkpoints.into_iter().max_by_key(events)
 }
 
-fn hash(path: &std::path::PathBuf) -> Hash {
+/// Both a replay of all and one of what follows a checkpoint.
+fn ends(setting: &Setting) -> Result<(), String> {
+    for words in [&["replay", "rec"][..], &["print", "rec", "end"]] {
+        let mut command = setting.command("timeout");
+        command.args(["--signal=KILL", "60", env!("CARGO_BIN_EXE_why")]).args(words);
+        let ended = command.output().unwrap();
+        let said = text(&ended.stderr);
+        match ended.status.code() {
+            None | Some(137) => return Err(format!("{words:?} did not end: {said}")),
+            Some(125) if said.lines().count() != 1 => return Err(format!("{words:?} said {said}")),
+            _ if said.contains("defect") => return Err(said),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn hash(path: &Path) -> Hash {
     let name = path.file_name().unwrap().to_str().unwrap();
     Hash(u128::from_str_radix(name, 16).unwrap())
 }
@@ -164,7 +178,7 @@ fn source(hashes: &[Hash], random: &mut Random) -> Source {
 
 fn made_up(hashes: &[Hash], random: &mut Random) -> Event {
     let (at, size) = (page(random), page(random));
-    match random.below(12) {
+    match random.below(15) {
         0 => Event::Mapped { at, size, access: access(random), source: source(hashes, random) },
         1 => Event::Unmapped { at, size },
         2 => Event::Protected { at, size, access: access(random) },
@@ -175,6 +189,15 @@ fn made_up(hashes: &[Hash], random: &mut Random) -> Event {
         7 => Event::Forked { child: random.number() as i32 },
         8 => Event::ThreadEnded { thread: random.number() as i32 },
         9 => Event::Replaced,
+        11 => Event::Thread { thread: random.below(9) as i32, registers: Default::default() },
+        12 => {
+            Event::Hashes((0..random.below(20)).map(|_| (page(random), number(random))).collect())
+        }
+        13 => {
+            let (chunks, bytes) = (random.below(9) as u32, number(random));
+            let (events, instructions) = (number(random), number(random));
+            Event::Checkpoint(Place { events, instructions, chunks, bytes })
+        }
         10 => {
             let (at, size) = (number(random), number(random));
             Event::Output { stream: Stream::Error, order: number(random), at, size }
