@@ -18,7 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
-const MAGIC: Magic = *b"why-pack";
+pub const MAGIC: Magic = *b"why-pack";
 const PIECE_BYTES: u64 = 1 << 20;
 
 const MANIFEST: &str = "manifest.json";

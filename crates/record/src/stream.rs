@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64;
 
-pub(crate) const MAGIC: Magic = *b"why-evts";
+pub const MAGIC: Magic = *b"why-evts";
 /// A chunk is written when its events take so much. What one event adds to that must keep it
 /// below [`MOST_BYTES`](crate::chunks::MOST_BYTES).
 const CHUNK_BYTES: usize = 1 << 20;
@@ -61,7 +61,7 @@ impl Writer {
 }
 
 /// By the name of the file: the stream of one process is no other's.
-pub(crate) fn seed(path: &Path) -> u64 {
+pub fn seed(path: &Path) -> u64 {
     xxh3_64(path.file_name().unwrap_or_default().as_encoded_bytes())
 }
 
