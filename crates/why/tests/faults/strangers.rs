@@ -191,7 +191,9 @@ fn made_up(hashes: &[Hash], random: &mut Random) -> Event {
         9 => Event::Replaced,
         11 => Event::Thread { thread: random.below(9) as i32, registers: Default::default() },
         12 => {
-            Event::Hashes((0..random.below(20)).map(|_| (page(random), number(random))).collect())
+            let mut some =
+                || (0..random.below(20)).map(|_| (page(random), number(random))).collect();
+            Event::Hashes { pages: some(), left_out: some() }
         }
         13 => {
             let (chunks, bytes) = (random.below(9) as u32, number(random));
