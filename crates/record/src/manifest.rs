@@ -129,12 +129,14 @@ fn checksum_place(text: &str) -> Option<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::Shown;
 
     #[test]
     fn every_change_is_noticed() {
         let directory = tempfile::tempdir().unwrap();
         let command = vec!["a \"checksum\": \"0123456789abcdef\" b".to_owned()];
-        Manifest::new(command.clone(), "/".to_owned()).write(directory.path()).unwrap();
+        let cpu = Cpu { shown: Shown::V3, vendor: "none".to_owned(), features: Vec::new() };
+        Manifest::new(command.clone(), "/".to_owned(), cpu).write(directory.path()).unwrap();
         assert_eq!(Manifest::read(directory.path()).unwrap().command, command);
         let path = directory.path().join(FILE);
         let good = std::fs::read(&path).unwrap();

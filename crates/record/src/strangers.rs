@@ -2,11 +2,13 @@
 //! there is or with an error, and takes no more memory than a chunk and the file itself.
 
 use crate::chunks::{ChunkWriter, MOST_BYTES};
+use crate::cpu::{Cpu, Shown};
 use crate::event::{Access, Cause, Ended, Event, Source, Stream};
 use crate::files::Hash;
 use crate::manifest::Manifest;
 use crate::registers::Registers;
 use crate::stream::{self, Reader, Writer};
+use crate::vectors::{Component, Vectors};
 use crate::{Result, VERSION, pack};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -116,7 +118,11 @@ fn events() -> Vec<Event> {
         Event::Resumed { thread: 17, registers: registers.clone() },
         Event::Calls(bytes.clone()),
         Event::Stopped { instructions: 1 << 50, cause: Cause::Call(1), registers },
-        Event::Vectors(bytes.clone()),
+        Event::Vectors(Vectors {
+            legacy_in_use: 1,
+            legacy: bytes.clone(),
+            components: vec![Component { number: 2, bytes: bytes.clone() }],
+        }),
         Event::Wrote { at: 77, bytes },
         Event::Unmapped { at: 0, size: 1 },
         Event::Protected { at: 0, size: 1, access },
@@ -192,12 +198,17 @@ fn a_stream_that_unpacks_to_more_than_any_chunk_is_refused() {
     assert!(most < 4 * MOST_BYTES, "{most} bytes of memory for {}", bytes.len());
 }
 
+fn manifest(command: Vec<String>) -> Manifest {
+    let cpu = Cpu { shown: Shown::V3, vendor: "none".into(), features: vec!["avx2".into()] };
+    Manifest::new(command, "/".into(), cpu)
+}
+
 #[test]
 fn manifests() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("manifest.json");
-    let manifest = Manifest::new(vec!["a".into(), "b c".into()], "/".into());
-    manifest.write(directory.path()).unwrap();
+    let written = manifest(vec!["a".into(), "b c".into()]);
+    written.write(directory.path()).unwrap();
     let good = fs::read(&path).unwrap();
     let mut random = Random::new();
     for turn in 0..TURNS {
@@ -217,7 +228,7 @@ fn packs() {
     let directory = tempfile::tempdir().unwrap();
     let recording = directory.path().join("recording");
     fs::create_dir_all(recording.join("events")).unwrap();
-    Manifest::new(vec!["true".into()], "/".into()).write(&recording).unwrap();
+    manifest(vec!["true".into()]).write(&recording).unwrap();
     fs::write(recording.join("events/1.1"), [5; 3000]).unwrap();
     let packed = directory.path().join("packed");
     let entries = pack::contents(&recording).unwrap();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use why_record::event::{Access, Cause, Event, Place, Source, Stream};
 use why_record::files::Hash;
 use why_record::stream::{Reader, Writer};
+use why_record::vectors::{Component, LEGACY_BYTES, Vectors};
 
 use crate::support::random::{Random, turns};
 use crate::support::recorded::{Setting, files_below, text};
@@ -176,6 +177,14 @@ fn source(hashes: &[Hash], random: &mut Random) -> Source {
     }
 }
 
+/// The first registers have the right size, so that their values count.
+fn vectors(random: &mut Random) -> Vectors {
+    let mut bytes = |size: usize| (0..size).map(|_| random.number() as u8).collect::<Vec<u8>>();
+    let (legacy, upper) = (bytes(LEGACY_BYTES), bytes(256));
+    let component = Component { number: 2 + random.below(9) as u8, bytes: upper };
+    Vectors { legacy_in_use: random.below(4) as u8, legacy, components: vec![component] }
+}
+
 fn made_up(hashes: &[Hash], random: &mut Random) -> Event {
     let (at, size) = (page(random), page(random));
     match random.below(15) {
@@ -185,7 +194,7 @@ fn made_up(hashes: &[Hash], random: &mut Random) -> Event {
         3 => Event::Moved { from: at, size, to: page(random), new_size: page(random), stays: true },
         4 => Event::Wrote { at: number(random), bytes: vec![0xcc; random.below(70_000)] },
         5 => Event::Calls((0..random.below(3000)).map(|_| random.number() as u8).collect()),
-        6 => Event::Vectors((0..random.below(5000)).map(|_| random.number() as u8).collect()),
+        6 => Event::Vectors(vectors(random)),
         7 => Event::Forked { child: random.number() as i32 },
         8 => Event::ThreadEnded { thread: random.number() as i32 },
         9 => Event::Replaced,
@@ -222,7 +231,8 @@ fn alter(event: &mut Event, hashes: &[Hash], random: &mut Random) {
             }
         },
         Event::Resumed { thread, .. } => *thread = random.below(99) as i32,
-        Event::Calls(bytes) | Event::Vectors(bytes) | Event::Wrote { bytes, .. } => {
+        Event::Vectors(told) => *told = vectors(random),
+        Event::Calls(bytes) | Event::Wrote { bytes, .. } => {
             if bytes.is_empty() || random.below(4) == 0 {
                 bytes.resize(random.below(100_000), 0xff);
             } else {
