@@ -113,7 +113,7 @@ fn events() -> Vec<Event> {
     let mapped = |source| Event::Mapped { at: 1 << 40, size: 8192, access, source };
     vec![
         Event::Executed { program: "/bin/true".into(), arguments: vec!["true".into(), "x".into()] },
-        mapped(Source::File { hash: Hash(1 << 100), offset: 4096 }),
+        mapped(Source::File { hash: Hash(1 << 100), offset: 4096, name: "/bin/true".into() }),
         mapped(Source::Shared { object: 1, offset: 0 }),
         Event::Resumed { thread: 17, registers: registers.clone() },
         Event::Calls(bytes.clone()),

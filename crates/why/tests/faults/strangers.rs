@@ -172,8 +172,14 @@ fn source(hashes: &[Hash], random: &mut Random) -> Source {
         0 => Source::Zero,
         1 => Source::Stack,
         2 => Source::Shared { object: random.below(3) as u32, offset: page(random) },
-        3 => Source::File { hash: *random.one_of(hashes), offset: number(random) },
-        _ => Source::File { hash: Hash(u128::from(random.number())), offset: page(random) },
+        3 => {
+            Source::File { hash: *random.one_of(hashes), offset: number(random), name: "x".into() }
+        }
+        _ => Source::File {
+            hash: Hash(u128::from(random.number())),
+            offset: page(random),
+            name: String::new(),
+        },
     }
 }
 
