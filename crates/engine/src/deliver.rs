@@ -476,9 +476,9 @@ impl Supervisor {
             orig_rax: registers.orig_rax,
             ..call.returned(registers.rax)
         };
-        let space = self.space_of(tid);
-        if space.current.is_none() {
-            space.current = Some(tid);
+        let id = self.tasks[&tid].space;
+        if self.spaces[&id].current.is_none() && self.may_run(id) {
+            self.space_of(tid).current = Some(tid);
             return self.deliver(tid, interrupted, info);
         }
         self.enter_handler_later(tid, interrupted, info)

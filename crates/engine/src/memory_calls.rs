@@ -31,6 +31,10 @@ fn failed(result: u64) -> bool {
     (-4095..0).contains(&(result as i64))
 }
 
+/// Advice about what a forked process is to have.
+pub(crate) const FOR_FORKS: [i32; 4] =
+    [libc::MADV_DONTFORK, libc::MADV_DOFORK, libc::MADV_WIPEONFORK, libc::MADV_KEEPONFORK];
+
 /// Advice after which memory holds something else.
 pub(crate) const DISCARDS: [i32; 4] =
     [libc::MADV_DONTNEED, libc::MADV_FREE, libc::MADV_REMOVE, libc::MADV_DONTNEED_LOCKED];

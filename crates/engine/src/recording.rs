@@ -7,9 +7,11 @@ mod checkpoints;
 mod descriptors;
 mod ends;
 mod memory;
+mod sharing;
 mod snapshot;
 
 use checkpoints::Checkpoints;
+use sharing::Sharing;
 
 use crate::cpu::vectors;
 use crate::error::{EngineError, Halt};
@@ -58,6 +60,7 @@ pub struct Recorder {
     logs: FxHashMap<SpaceId, Log>,
     /// Memory that may be mapped several times, by device and inode.
     objects: FxHashMap<(String, u64), u32>,
+    sharing: Sharing,
     /// Which descriptors of a process are the standard streams that the first one had.
     streams: FxHashMap<Tid, FxHashMap<i32, Stream>>,
     /// Descriptors of processes that are known not to be of files that are mapped.
@@ -107,6 +110,7 @@ impl Recorder {
             kept: FxHashMap::default(),
             logs: FxHashMap::default(),
             objects: FxHashMap::default(),
+            sharing: Sharing::default(),
             streams: FxHashMap::default(),
             unmapped: FxHashMap::default(),
             outputs: 0,
@@ -124,15 +128,6 @@ impl Recorder {
     /// The directory of the recording.
     pub fn path(&self) -> &Path {
         &self.recording.path
-    }
-
-    fn add(&mut self, space: SpaceId, event: &Event) -> Outcome<()> {
-        let Some(log) = self.logs.get_mut(&space) else {
-            return Ok(());
-        };
-        self.events += 1;
-        log.events += 1;
-        Ok(log.writer.add(event).map_err(EngineError::Recording)?)
     }
 
     /// Begins the next stream of a process.
@@ -156,14 +151,6 @@ impl Recorder {
             heap_end: None,
         };
         self.logs.insert(space, log);
-        Ok(())
-    }
-
-    fn close(&mut self, space: SpaceId) -> Outcome<()> {
-        if let Some(mut log) = self.logs.remove(&space) {
-            log.writer.flush().map_err(EngineError::Recording)?;
-            self.bytes += log.writer.bytes_written;
-        }
         Ok(())
     }
 
@@ -406,10 +393,13 @@ impl Supervisor {
             return Ok(());
         };
         recorder.add(parent, &Event::Forked { child })?;
-        let heap_end = recorder.logs.get(&parent).and_then(|log| log.heap_end);
+        let of_parent = recorder.logs.get(&parent);
+        let heap_end = of_parent.and_then(|log| log.heap_end);
+        let segments = of_parent.map(|log| log.segments.clone()).unwrap_or_default();
         recorder.open(space, child)?;
-        recorder.logs.get_mut(&space).expect("just opened").heap_end = heap_end;
-        Ok(())
+        let log = recorder.logs.get_mut(&space).expect("just opened");
+        (log.heap_end, log.segments) = (heap_end, segments);
+        self.record_inherited_views(parent, space)
     }
 
     /// A thread executes another program: its process goes on in another stream, unless it
@@ -428,7 +418,8 @@ impl Supervisor {
         recorder.add(task.space, &Event::Replaced)?;
         let events = recorder.logs.get(&task.space).map_or(0, |log| log.events);
         recorder.events_before.insert(task.pid, events);
-        recorder.close(task.space)
+        recorder.close(task.space)?;
+        self.record_shared_words(task.space)
     }
 }
 

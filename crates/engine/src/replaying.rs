@@ -10,6 +10,7 @@ mod memory;
 mod modules;
 mod outputs;
 mod reach;
+mod turns;
 
 pub use look::{Look, Observer, Scene, Then};
 pub use modules::Module;
@@ -20,6 +21,7 @@ use crate::error::{EngineError, Halt};
 use crate::hashing::first_difference;
 use crate::maps::Mapping;
 use crate::memory::Address;
+use crate::memory_calls::FOR_FORKS;
 use crate::ptrace::{self, Registers};
 use crate::recording::{recorded, settled_at};
 use crate::report::Ended;
@@ -33,6 +35,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::ops::Range;
 use std::rc::Rc;
+use turns::Turns;
 use why_record::RecordError;
 use why_record::event::{self, Cause, Event, Place, Thread};
 use why_record::files::Files;
@@ -41,6 +44,9 @@ use why_record::registers::{Changed, FLAGS, R11, RCX, Registers as Recorded};
 use why_record::store::Recording;
 use why_record::stream::Reader;
 use why_translate::context::APP_GS;
+
+/// Memory that may be mapped several times, in several processes.
+type Objects = Rc<RefCell<FxHashMap<u32, File>>>;
 
 pub struct Replayer {
     recording: Recording,
@@ -65,7 +71,10 @@ pub struct Replayer {
     next: Option<Stop>,
     /// Vector registers for the thread that is resumed next.
     vectors: Option<Vec<u8>>,
-    objects: FxHashMap<u32, File>,
+    objects: Objects,
+    /// Whose turn it is, of processes that share memory, and which one this one has.
+    turns: Rc<RefCell<Turns>>,
+    turn: Option<u64>,
     /// Where objects have been mapped, and from which offset on.
     views: Vec<(Range<Address>, u32, u64)>,
     /// Application memory that is mapped.
@@ -127,7 +136,9 @@ impl Replayer {
             filled: 0,
             next: None,
             vectors: None,
-            objects: FxHashMap::default(),
+            objects: Objects::default(),
+            turns: Rc::default(),
+            turn: None,
             views: Vec::new(),
             mapped: Vec::new(),
             modules: Modules::default(),
@@ -320,6 +331,11 @@ impl Supervisor {
                 }
                 Some(Event::Ended(ended)) => return self.replay_end(tid, ended),
                 Some(Event::Replaced) => self.replayer(tid).next_program()?,
+                Some(Event::Turn { order }) => {
+                    if self.waits_for_turn(tid, order) {
+                        return Ok(());
+                    }
+                }
                 Some(event) => self.replay_event(tid, event)?,
                 None => return Err(cut_short(self.replayer(tid).events)),
             }
@@ -460,6 +476,9 @@ impl Supervisor {
             Event::Protected { at, size, access } => {
                 self.set_access(tid, at..at + size, access)?;
             }
+            Event::Inherited { at, size, advice } if FOR_FORKS.contains(&advice) => {
+                self.replay_inherited(tid, at..at.saturating_add(size), advice)?;
+            }
             Event::Moved { from, size, to, new_size, stays } => {
                 self.replay_move(tid, from..from + size, to..to + new_size, stays)?;
             }
@@ -488,6 +507,8 @@ impl Supervisor {
             Event::Stopped { .. }
             | Event::Resumed { .. }
             | Event::Calls(_)
+            | Event::Turn { .. }
+            | Event::Inherited { .. }
             | Event::Checkpoint(_)
             | Event::Ended(_)
             | Event::Replaced => {
@@ -519,6 +540,8 @@ impl Supervisor {
         forked.files = replayer.files.clone();
         forked.mapped = replayer.mapped.clone();
         forked.views = replayer.views.clone();
+        forked.objects = Rc::clone(&replayer.objects);
+        forked.turns = Rc::clone(&replayer.turns);
         forked.modules = replayer.modules.clone();
         forked.look = replayer.look.clone();
         forked.verify = replayer.verify;
@@ -548,6 +571,7 @@ impl Supervisor {
 
     /// The recorded process ended here.
     fn replay_end(&mut self, tid: Tid, ended: event::Ended) -> Outcome<()> {
+        self.end_turn(tid);
         let replayer = self.replayer(tid);
         let running = replayer.last;
         match replayer.look().map(|look| look.to) {

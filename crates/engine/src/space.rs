@@ -35,6 +35,8 @@ pub struct Space {
     /// Who waits for a turn.
     pub ready: VecDeque<Tid>,
     pub others_ready: bool,
+    /// The current thread is to stop where it can.
+    pub must_stop: bool,
     /// Every call that may write goes to the supervisor, as if others were ready.
     pub careful: bool,
     /// How often still to look for executable memory when the program asks for some.
@@ -72,6 +74,7 @@ impl Space {
             since: Instant::now(),
             ready: VecDeque::new(),
             others_ready: false,
+            must_stop: false,
             careful: false,
             ending: false,
             users: 0,

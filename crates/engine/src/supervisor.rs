@@ -57,6 +57,8 @@ pub struct Supervisor {
     /// The CPU that programs are shown.
     pub(crate) view: View,
     pub(crate) recorder: Option<Recorder>,
+    /// Threads of replayed processes whose turn has come.
+    pub(crate) woken: VecDeque<Tid>,
     /// Of each process that is replayed.
     pub(crate) replayers: FxHashMap<SpaceId, Replayer>,
 }
@@ -77,6 +79,7 @@ impl Supervisor {
             archives: FxHashMap::default(),
             view: View::native(),
             recorder: None,
+            woken: VecDeque::new(),
             replayers: FxHashMap::default(),
         }
     }
@@ -97,9 +100,11 @@ impl Supervisor {
                 },
             };
             self.report.stops += 1;
-            match self.handle(tid, stop) {
-                Ok(()) | Err(Halt::Gone) => {}
-                Err(Halt::Engine(error)) => return Err(error),
+            for result in [self.handle(tid, stop), self.hand_over(), self.replay_woken()] {
+                match result {
+                    Ok(()) | Err(Halt::Gone) => {}
+                    Err(Halt::Engine(error)) => return Err(error),
+                }
             }
         }
         Ok(())
@@ -150,7 +155,7 @@ impl Supervisor {
         }
     }
 
-    fn handle(&mut self, tid: Tid, stop: Stop) -> Outcome<()> {
+    pub(crate) fn handle(&mut self, tid: Tid, stop: Stop) -> Outcome<()> {
         if let Stop::Exited(_) | Stop::Killed(_) = stop {
             return self.ended(tid, stop);
         }

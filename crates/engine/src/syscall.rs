@@ -109,6 +109,7 @@ impl Supervisor {
             // may execute once they have been read.
             libc::SYS_exit_group | libc::SYS_execve | libc::SYS_execveat => {
                 self.sample(tid);
+                self.look_at_shared_locks();
                 if i64::from(number) == libc::SYS_exit_group {
                     self.begin_end(tid);
                 }
@@ -122,6 +123,7 @@ impl Supervisor {
                 self.hold_into(tid, registers)
             }
             libc::SYS_kill | libc::SYS_tkill | libc::SYS_tgkill => {
+                self.look_at_shared_locks();
                 // It may be the last thing that this process does.
                 self.sample(tid);
                 self.pass(tid, registers)

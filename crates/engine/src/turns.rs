@@ -38,6 +38,9 @@ impl Supervisor {
 
     /// Puts a thread into the cache.
     pub(crate) fn turn(&mut self, tid: Tid) -> Outcome<()> {
+        if self.waits_for_others(tid) {
+            return Ok(());
+        }
         let app_gs = self.task(tid).app_gs;
         let space = self.space_of(tid);
         space.current = Some(tid);
@@ -79,9 +82,11 @@ impl Supervisor {
         }
         space.current = None;
         let gs = space.read_slot(APP_GS);
-        let next = space.ready.pop_front();
         self.task(tid).app_gs = gs;
-        match next {
+        if self.gives_way(self.tasks[&tid].space) {
+            return Ok(());
+        }
+        match self.space_of(tid).ready.pop_front() {
             Some(next) => self.turn(next),
             None => Ok(()),
         }
@@ -103,9 +108,9 @@ impl Supervisor {
     /// Interrupts the threads whose time is over while others wait.
     pub(crate) fn quantum_over(&mut self) {
         let mut waiting = self.send_again();
-        for space in self.spaces.values() {
+        for (id, space) in &self.spaces {
             if let Some(current) = space.current
-                && !space.ready.is_empty()
+                && (!space.ready.is_empty() || self.others_wait(*id))
             {
                 waiting = true;
                 if space.since.elapsed() >= QUANTUM {
@@ -131,8 +136,10 @@ impl Supervisor {
 
     /// Stopped by `PTRACE_INTERRUPT`, by a group stop that ended, or by mistake.
     pub(crate) fn preempted(&mut self, tid: Tid) -> Outcome<()> {
-        let due = self.checkpoint_due(self.tasks[&tid].space);
-        if self.space_of(tid).ready.is_empty() && !due {
+        let space = self.tasks[&tid].space;
+        let must = std::mem::take(&mut self.space_of(tid).must_stop);
+        let due = self.checkpoint_due(space) || must;
+        if self.space_of(tid).ready.is_empty() && !due && !self.others_wait(space) {
             return Ok(ptrace::resume(tid, 0)?);
         }
         if ptrace::queued_signals(tid)?.iter().any(signals::is_synchronous) {

@@ -56,6 +56,12 @@ pub enum Event {
         size: u64,
         access: Access,
     },
+    /// What `madvise` was told of what a forked process is to have of this memory.
+    Inherited {
+        at: u64,
+        size: u64,
+        advice: i32,
+    },
     /// Memory has moved, with what is in it; where it has grown it is as if mapped. If it
     /// stays, it stays without what was in it.
     Moved {
@@ -94,6 +100,11 @@ pub enum Event {
     Hashes {
         pages: Vec<(u64, u64)>,
         left_out: Vec<(u64, u64)>,
+    },
+    /// Of processes that share memory one runs at a time: this one, from here on to its next
+    /// turn, as the so manieth of all.
+    Turn {
+        order: u64,
     },
     /// First in a checkpoint: the stream from which it was taken goes on there.
     Checkpoint(Place),

@@ -52,6 +52,15 @@ impl Checkpoints {
         }
     }
 
+    /// There are to be none, and none of those that there are can be used.
+    pub(super) fn give_up(&mut self) {
+        self.interval = None;
+        for kept in self.kept.drain(..) {
+            // One that stays leads to a replay that differs, which is told.
+            let _ = std::fs::remove_file(kept.path);
+        }
+    }
+
     /// Whether it is time for another one.
     fn is_due(&self, work: u64) -> bool {
         let Some(interval) = self.interval else {

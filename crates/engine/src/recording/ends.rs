@@ -114,6 +114,7 @@ impl Supervisor {
             Ended::Signal(signal) => event::Ended::Signal(signal),
         };
         recorder.add(space, &Event::Ended(ended))?;
-        recorder.close(space)
+        recorder.close(space)?;
+        self.record_shared_words(space)
     }
 }

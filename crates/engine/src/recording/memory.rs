@@ -3,7 +3,7 @@
 use crate::error::Halt;
 use crate::maps::{self, Mapping};
 use crate::memory::{Address, PAGE};
-use crate::memory_calls::DISCARDS;
+use crate::memory_calls::{DISCARDS, FOR_FORKS};
 use crate::ptrace::Registers;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
@@ -36,6 +36,8 @@ impl Supervisor {
             if object == next {
                 recorder.unmapped.clear();
             }
+            let space = self.space_id(tid);
+            self.record_view(space, object, mapping.writable)?;
             Source::Shared { object, offset: mapping.offset }
         } else if mapping.inode == 0 {
             Source::Zero
@@ -145,6 +147,9 @@ impl Supervisor {
             }
             libc::SYS_mprotect | libc::SYS_pkey_mprotect => {
                 let (at, size) = (r.rdi, pages(r.rsi));
+                if access(r.rdx).write && self.maps_shared(tid, at)? {
+                    self.record_writable(self.space_id(tid))?;
+                }
                 self.record(tid, &Event::Protected { at, size, access: access(r.rdx) })
             }
             libc::SYS_mmap => self.record_mmap(tid, r, result),
@@ -158,6 +163,10 @@ impl Supervisor {
                 let (size, new_size) = (pages(r.rsi), pages(r.rdx));
                 let stays = r.r10 as i32 & libc::MREMAP_DONTUNMAP != 0;
                 self.record(tid, &Event::Moved { from: r.rdi, size, to: result, new_size, stays })
+            }
+            libc::SYS_madvise if FOR_FORKS.contains(&(r.rdx as i32)) => {
+                let (at, size, advice) = (r.rdi, pages(r.rsi), r.rdx as i32);
+                self.record(tid, &Event::Inherited { at, size, advice })
             }
             libc::SYS_madvise if !DISCARDS.contains(&(r.rdx as i32)) => Ok(()),
             libc::SYS_madvise => self.record_discard(tid, r.rdi..r.rdi + pages(r.rsi)),
@@ -179,6 +188,14 @@ impl Supervisor {
             }
             _ => Err(crate::unknown::call(r.rax, r.rip - 2).into()),
         }
+    }
+
+    /// Whether memory of an object is mapped there.
+    fn maps_shared(&mut self, tid: Tid, at: Address) -> Outcome<bool> {
+        if self.recorder.as_ref().is_none_or(|recorder| recorder.objects.is_empty()) {
+            return Ok(false);
+        }
+        Ok(maps::read(tid)?.iter().any(|m| m.shared && m.range.contains(&at)))
     }
 
     pub(super) fn record_mmap(&mut self, tid: Tid, r: &Registers, at: Address) -> Outcome<()> {

@@ -19,7 +19,8 @@ impl Replayer {
     /// Memory that may be mapped several times, at least so large.
     pub(super) fn object(&mut self, object: u32, size: u64) -> Outcome<File> {
         let making = |error| EngineError::system("making shared memory")(error);
-        let file = match self.objects.entry(object) {
+        let mut objects = self.objects.borrow_mut();
+        let file = match objects.entry(object) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
                 let made = memfd_create(c"shared", MFdFlags::MFD_CLOEXEC);
@@ -35,7 +36,9 @@ impl Replayer {
     pub(super) fn write_to_object(&self, at: Address, bytes: &[u8]) -> bool {
         let view = self.views.iter().rev().find(|(range, ..)| range.contains(&at));
         view.is_some_and(|(range, object, offset)| {
-            self.objects[object].write_all_at(bytes, offset + (at - range.start)).is_ok()
+            let objects = self.objects.borrow();
+            let object = objects.get(object);
+            object.is_some_and(|o| o.write_all_at(bytes, offset + (at - range.start)).is_ok())
         })
     }
 }
@@ -131,6 +134,20 @@ impl Supervisor {
         for part in without(&range, &self.space_of(tid).own_ranges()) {
             let arguments = [part.start, part.end - part.start, 0, 0, 0, 0];
             self.must(tid, "unmapping recorded memory", libc::SYS_munmap, arguments)?;
+        }
+        Ok(())
+    }
+
+    /// What a forked process is to have of this memory.
+    pub(super) fn replay_inherited(
+        &mut self,
+        tid: Tid,
+        range: Range<Address>,
+        advice: i32,
+    ) -> Outcome<()> {
+        for part in without(&range, &self.space_of(tid).own_ranges()) {
+            let arguments = [part.start, part.end - part.start, advice as u64, 0, 0, 0];
+            self.must(tid, "telling what a child is to have", libc::SYS_madvise, arguments)?;
         }
         Ok(())
     }

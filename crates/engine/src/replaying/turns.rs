@@ -1,0 +1,55 @@
+//! Processes that share memory run in the order in which they were recorded.
+
+use crate::supervisor::{Outcome, Supervisor};
+use crate::task::Tid;
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+pub struct Turns {
+    /// The turn that is had now, or next.
+    next: u64,
+    /// Who waits for which.
+    waiting: BTreeMap<u64, Tid>,
+}
+
+impl Supervisor {
+    /// The process has come to one of its turns: its last one is over.
+    pub(super) fn waits_for_turn(&mut self, tid: Tid, order: u64) -> bool {
+        self.end_turn(tid);
+        let replayer = self.replayer(tid);
+        if replayer.alone {
+            return false;
+        }
+        replayer.turn = Some(order);
+        let mut turns = replayer.turns.borrow_mut();
+        if turns.next >= order {
+            return false;
+        }
+        turns.waiting.insert(order, tid);
+        true
+    }
+
+    /// Whoever has the next turn can go on.
+    pub(super) fn end_turn(&mut self, tid: Tid) {
+        let replayer = self.replayer(tid);
+        let Some(turn) = replayer.turn.take() else {
+            return;
+        };
+        let mut turns = replayer.turns.borrow_mut();
+        turns.next = turns.next.max(turn + 1);
+        let next = turns.next;
+        let woken = turns.waiting.remove(&next);
+        drop(turns);
+        self.woken.extend(woken);
+    }
+
+    /// Lets those go on whose turn has come.
+    pub(crate) fn replay_woken(&mut self) -> Outcome<()> {
+        while let Some(tid) = self.woken.pop_front() {
+            if self.tasks.contains_key(&tid) {
+                self.replay_on(tid)?;
+            }
+        }
+        Ok(())
+    }
+}
