@@ -458,6 +458,7 @@ impl Supervisor {
                 ..call.registers
             };
             self.adjust_count(tid, -1);
+            self.task(tid).recorded_call = None;
             self.task(tid).hold_back(info);
             self.task(tid).state = State::Ready(at_call);
             return self.becomes_ready(tid);

@@ -207,6 +207,7 @@ impl Supervisor {
             return self.release_into(tid, at_call);
         }
         self.adjust_count(tid, -1);
+        self.task(tid).recorded_call = None;
         self.task(tid).unwatch_at_turn = true;
         let again = Registers { rip: call.next() - 2, orig_rax: u64::MAX, ..at_call };
         self.finish(tid, again)
