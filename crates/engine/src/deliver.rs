@@ -223,6 +223,7 @@ impl Supervisor {
                 self.release(tid)
             }
             Disposition::Terminate => {
+                self.checkpoint_at_end(tid)?;
                 self.sample(tid);
                 self.begin_end(tid);
                 if blocked || self.disposition(tid, signal) == Disposition::Ignore {

@@ -77,6 +77,11 @@ pub struct Recorder {
 /// The stream of a process.
 struct Log {
     writer: Writer,
+    /// Whose stream it is, and of which of its programs.
+    process: Tid,
+    program: u32,
+    /// The event with which a thread went on last, and how many instructions it executed.
+    stretch: (u64, u64),
     /// How many events of the process there were.
     events: u64,
     checkpoints: Checkpoints,
@@ -138,6 +143,9 @@ impl Recorder {
         let writer = Writer::create(&path).map_err(EngineError::Recording)?;
         let log = Log {
             writer,
+            process: pid,
+            program: *number,
+            stretch: (0, 0),
             events: self.events_before.get(&pid).copied().unwrap_or(0),
             checkpoints: Checkpoints::new(self.wanted.checkpoints),
             hashed: 0,
@@ -236,6 +244,7 @@ impl Supervisor {
         let log = self.log(tid).expect("just seen");
         log.running = None;
         let instructions = count.wrapping_sub(log.since);
+        log.stretch.1 = instructions;
         let now = recorded(&settled_at(at, cause), gs_base);
         let before = log.registers.insert(tid, now).unwrap_or_default();
         let registers = now.changed_from(&before);
@@ -267,7 +276,11 @@ impl Supervisor {
             self.record(tid, &Event::Vectors(vectors))?;
         }
         let registers = now.changed_from(&before);
-        self.record(tid, &Event::Resumed { thread: tid, registers })
+        self.record(tid, &Event::Resumed { thread: tid, registers })?;
+        if let Some(log) = self.log(tid) {
+            log.stretch = (log.events, 0);
+        }
+        Ok(())
     }
 
     /// Now and then, what memory holds.

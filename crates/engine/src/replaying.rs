@@ -170,7 +170,10 @@ impl Replayer {
             _ => return Err(damaged("it does not begin as a checkpoint")),
         };
         let replayer = Replayer::new(recording, process, outputs)?;
-        Ok(Some(Replayer { program, stream, goes_on: Some(place), alone: true, ..replayer }))
+        let (event, ticks) = place.stretch;
+        let resumed = (event, 0_u64.wrapping_sub(ticks));
+        let goes_on = Some(place);
+        Ok(Some(Replayer { program, stream, goes_on, resumed, alone: true, ..replayer }))
     }
 
     /// Goes on with the next program that the process executed.
@@ -290,7 +293,8 @@ impl Supervisor {
             let replayer = self.replayer(tid);
             let (process, thread) = (replayer.process, replayer.running);
             let (since, base) = replayer.resumed;
-            let position = Position { event: since, ticks: count - base, pc: Some(at.rip) };
+            let position =
+                Position { event: since, ticks: count.wrapping_sub(base), pc: Some(at.rip) };
             let how = format!(
                 "process {process}, thread {thread}, position {position}: \
                  {name} is {here:#x} and was {there:#x}"
@@ -501,6 +505,7 @@ impl Supervisor {
                     return Err(diverged(replayer.events, NO_SUCH_REGISTER.to_owned()));
                 };
                 replayer.last = Some(registers);
+                replayer.running = thread;
                 replayer.threads.insert(thread, Saved { registers, vectors });
             }
             Event::ThreadEnded { thread } => drop(self.replayer(tid).threads.remove(&thread)),

@@ -111,6 +111,7 @@ impl Supervisor {
                 self.sample(tid);
                 self.look_at_shared_locks();
                 if i64::from(number) == libc::SYS_exit_group {
+                    self.checkpoint_at_end(tid)?;
                     self.begin_end(tid);
                 }
                 self.hold_into(tid, registers)

@@ -124,6 +124,8 @@ pub struct Place {
     /// Likewise of the stream.
     pub chunks: u32,
     pub bytes: u64,
+    /// The event with which a thread went on last, and how many instructions it executed.
+    pub stretch: (u64, u64),
 }
 
 /// Why a thread has stopped.

@@ -66,11 +66,15 @@ impl Checkpoints {
         let Some(interval) = self.interval else {
             return false;
         };
-        let enough = (WORTH_IT * interval.as_secs_f64()) as u64;
         // None at all means: whenever it is possible.
         let share = if interval.is_zero() { 0 } else { SHARE };
-        self.last.elapsed() >= interval.max(self.took * share)
-            && work.saturating_sub(self.done) >= enough
+        self.last.elapsed() >= interval.max(self.took * share) && self.is_worth(work)
+    }
+
+    /// Whether so much has been done since the last one that another one saves time.
+    fn is_worth(&self, work: u64) -> bool {
+        let enough = |interval: Duration| (WORTH_IT * interval.as_secs_f64()) as u64;
+        self.interval.is_some_and(|interval| work.saturating_sub(self.done) >= enough(interval))
     }
 
     /// The one to do without, if together they are too large: the newest stays, and what
@@ -115,23 +119,33 @@ impl Supervisor {
 
     /// Keeps the state of a process that stands between two events, if it is time.
     pub(super) fn checkpoint(&mut self, tid: Tid) -> Outcome<()> {
+        if self.checkpoint_due(self.space_id(tid)) { self.take_checkpoint(tid) } else { Ok(()) }
+    }
+
+    /// The process is about to end, which is where it is looked at most.
+    pub(crate) fn checkpoint_at_end(&mut self, tid: Tid) -> Outcome<()> {
         let space = self.space_id(tid);
-        if !self.checkpoint_due(space) {
-            return Ok(());
-        }
+        let log = self.recorder.as_ref().and_then(|recorder| recorder.logs.get(&space));
+        let work = |log: &Log| log.work(self.spaces[&space].count());
+        let due =
+            log.is_some_and(|log| log.running.is_none() && log.checkpoints.is_worth(work(log)));
+        if due { self.take_checkpoint(tid) } else { Ok(()) }
+    }
+
+    fn take_checkpoint(&mut self, tid: Tid) -> Outcome<()> {
+        let space = self.space_id(tid);
         let began = Instant::now();
         let instructions = self.spaces[&space].count();
-        let pid = self.tasks[&tid].pid;
         let recorder = self.recorder.as_mut().expect("recording");
         let log = recorder.logs.get_mut(&space).expect("recording");
         log.writer.flush().map_err(EngineError::Recording)?;
         let (chunks, bytes) = log.writer.written();
         let events = log.events;
-        let path = recorder.recording.checkpoint(pid, recorder.programs[&pid], events);
+        let path = recorder.recording.checkpoint(log.process, log.program, events);
         let writer = Writer::create(&path).map_err(EngineError::Recording)?;
         // What is recorded meanwhile belongs to the checkpoint.
         let stream = std::mem::replace(&mut log.writer, writer);
-        let place = Place { events, instructions, chunks, bytes };
+        let place = Place { events, instructions, chunks, bytes, stretch: log.stretch };
         let taken =
             self.record(tid, &Event::Checkpoint(place)).and_then(|()| self.record_snapshot(tid));
         let recorder = self.recorder.as_mut().expect("recording");

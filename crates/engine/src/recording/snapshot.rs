@@ -75,8 +75,10 @@ impl Supervisor {
         let Some(log) = self.log(tid) else {
             return Ok(());
         };
-        let threads: Vec<(Tid, Recorded)> =
+        let mut threads: Vec<(Tid, Recorded)> =
             log.registers.iter().map(|(thread, registers)| (*thread, *registers)).collect();
+        // The one that stopped last is told last.
+        threads.sort_by_key(|(thread, _)| (*thread == tid, *thread));
         for (thread, registers) in threads {
             let Some(task) = self.tasks.get(&thread) else {
                 continue;

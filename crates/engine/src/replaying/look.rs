@@ -187,7 +187,8 @@ impl Supervisor {
         let space = self.tasks[&tid].space;
         let replayer = &self.replayers[&space];
         let (event, since) = replayer.resumed;
-        let position = Position { event, ticks: count - since, pc: Some(registers.0[RIP]) };
+        let position =
+            Position { event, ticks: count.wrapping_sub(since), pc: Some(registers.0[RIP]) };
         Scene {
             process: replayer.process,
             thread: replayer.running,

@@ -213,7 +213,13 @@ fn made_up(hashes: &[Hash], random: &mut Random) -> Event {
         13 => {
             let (chunks, bytes) = (random.below(9) as u32, number(random));
             let (events, instructions) = (number(random), number(random));
-            Event::Checkpoint(Place { events, instructions, chunks, bytes })
+            Event::Checkpoint(Place {
+                events,
+                instructions,
+                chunks,
+                bytes,
+                stretch: (events, chunks.into()),
+            })
         }
         10 => {
             let (at, size) = (number(random), number(random));
