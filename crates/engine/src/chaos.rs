@@ -22,16 +22,21 @@ const PATIENCE: Duration = Duration::from_millis(200);
 const MOMENT: Duration = Duration::from_micros(5);
 
 impl Supervisor {
-    /// A thread can go on: it keeps its turn, or waits for the next decision.
+    /// A thread can go on: it keeps its turn, unless it has just created another one, or waits
+    /// for the next decision.
     pub(crate) fn ready_in_chaos(&mut self, tid: Tid) -> Outcome<()> {
         let id = self.tasks[&tid].space;
         let space = self.space_of(tid);
+        let schedule = space.schedule.as_mut().expect("a varied schedule");
         if space.current == Some(tid) {
             space.stirred = true;
-            return self.turn(tid);
+            if !schedule.someone_begins() {
+                return self.turn(tid);
+            }
+            schedule.calls(tid, false);
         }
         space.ready.push_back(tid);
-        self.choose(id)
+        if space.current == Some(tid) { self.release(tid) } else { self.choose(id) }
     }
 
     /// Decides which thread of a space has its turn, if nobody has.

@@ -37,6 +37,7 @@ pub struct Schedule {
     style: Style,
     /// In the order in which they began.
     threads: Vec<Thread>,
+    someone_begins: bool,
     /// The lowest priority given so far.
     lowest: u64,
     /// The thread that is the lowest for a while.
@@ -114,6 +115,7 @@ impl Schedule {
             style: Style::draw(&mut random),
             random,
             threads: Vec::new(),
+            someone_begins: false,
             lowest: MIDDLE,
             set_aside: None,
             until: None,
@@ -134,7 +136,13 @@ impl Schedule {
             let priority = self.random.priority();
             let held = self.style.together && !self.threads.is_empty();
             self.threads.push(Thread { tid, priority, waits: false, held });
+            self.someone_begins = true;
         }
+    }
+
+    /// Whether that has happened since somebody was chosen.
+    pub fn someone_begins(&self) -> bool {
+        self.someone_begins
     }
 
     pub fn ends(&mut self, tid: Tid) {
@@ -184,6 +192,7 @@ impl Schedule {
     pub fn next(&mut self, ready: impl IntoIterator<Item = Tid>) -> Option<Tid> {
         let ready: Vec<Tid> = ready.into_iter().collect();
         ready.iter().for_each(|&tid| self.begins(tid));
+        self.someone_begins = false;
         let mut all_are_held = true;
         for thread in self.threads.iter_mut().filter(|thread| ready.contains(&thread.tid)) {
             if std::mem::take(&mut thread.waits) {
