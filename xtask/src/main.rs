@@ -3,6 +3,7 @@
 mod bench;
 mod fixtures;
 mod process;
+mod races;
 mod soak;
 mod workspace;
 
@@ -23,6 +24,7 @@ enum Command {
     Bench(bench::Args),
     Soak(soak::Args),
     Fixtures(fixtures::Args),
+    Races(races::Args),
 }
 
 fn main() -> ExitCode {
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::main(args),
         Command::Soak(args) => soak::main(args),
         Command::Fixtures(args) => fixtures::main(args),
+        Command::Races(args) => races::main(args),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("xtask: {error}");

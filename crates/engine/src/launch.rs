@@ -35,6 +35,7 @@ use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use why_record::manifest::Manifest;
 use why_record::store::Recording;
 use why_translate::Tool;
@@ -47,6 +48,15 @@ pub struct Command {
     /// Where every access of a traced program is written down.
     pub accesses: Option<File>,
     pub course: Course,
+}
+
+impl Command {
+    fn chaos(&self) -> Option<Chaos> {
+        match self.course {
+            Course::Record(Wanted { chaos, .. }) => chaos,
+            _ => None,
+        }
+    }
 }
 
 /// What comes of a run.
@@ -68,6 +78,14 @@ pub struct Again {
     pub verify: bool,
     /// Go on only up to where this process, or one that descends from it, has been looked at.
     pub look: Option<Rc<Look>>,
+}
+
+/// A schedule that is varied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chaos {
+    pub seed: u64,
+    /// The program is ended when it takes longer.
+    pub time_limit: Option<Duration>,
 }
 
 /// The supervisor's ways to `why`.
@@ -233,8 +251,11 @@ fn try_supervise(
     let why = front.why;
     let copy = || front.messages.try_clone().map_err(EngineError::system("copying a descriptor"));
     let (ended, stopped) = (copy()?, copy()?);
+    let chaos = command.chaos();
     let options = Options {
         tool: command.tool,
+        seed: chaos.map(|chaos| chaos.seed),
+        deadline: chaos.and_then(|chaos| Some(Instant::now() + chaos.time_limit?)),
         inspect: command.inspect,
         accesses: match &command.accesses {
             Some(file) => {
@@ -266,6 +287,10 @@ fn try_supervise(
         }),
     };
     let mut supervisor = Supervisor::new(options, tid);
+    if chaos.is_some() {
+        // It often waits for moments.
+        let _ = nix::sys::prctl::set_timerslack(1);
+    }
     match &command.course {
         Course::Run => {}
         Course::Record(wanted) => {
@@ -320,6 +345,8 @@ fn replayer(again: &Again) -> Result<Replayer> {
 struct Beginning<'a> {
     waiting: PipeReader,
     mask: &'a SigSet,
+    /// Addresses are the same each time.
+    fixed_layout: bool,
     program: CString,
     /// Ends with a null.
     arguments: Vec<*const c_char>,
@@ -338,7 +365,9 @@ fn start(command: &Command, path: &std::path::Path, mask: &SigSet) -> Result<Tid
         });
     };
     let arguments = words.iter().map(|word| word.as_ptr()).chain([ptr::null()]).collect();
-    let beginning = Beginning { waiting, mask, program, arguments, error: AtomicI32::new(0) };
+    let fixed_layout = command.chaos().is_some();
+    let error = AtomicI32::new(0);
+    let beginning = Beginning { waiting, mask, fixed_layout, program, arguments, error };
     let mut stack = vec![0u128; 4096];
     // SAFETY: until it executes the program, the process shares this one's memory, so that
     // none has to be copied. It only makes system calls meanwhile, on a stack of its own
@@ -386,6 +415,15 @@ extern "C" fn become_program(beginning: *mut c_void) -> c_int {
     let _ = (&beginning.waiting).read(&mut [0]);
     let _ = nix::sys::prctl::set_pdeathsig(None);
     inherited::restore(beginning.mask);
+    if beginning.fixed_layout {
+        // Where it is refused, a seed repeats a schedule a little less often: what a program
+        // executes depends on its addresses now and then.
+        // SAFETY: plain system calls.
+        unsafe {
+            let persona = libc::personality(0xffff_ffff);
+            libc::personality((persona | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong);
+        }
+    }
     // SAFETY: strings, list and environment stay what they are.
     unsafe { libc::execve(beginning.program.as_ptr(), beginning.arguments.as_ptr(), environ) };
     beginning.error.store(nix::Error::last_raw(), Ordering::Relaxed);

@@ -234,3 +234,14 @@ pub fn wait(tid: pid_t) -> io::Result<(pid_t, Stop)> {
     }
     Ok((got, Stop::from_status(status)))
 }
+
+/// What is to be reported of a thread, if anything is.
+pub fn has_stopped(tid: pid_t) -> Result<Option<Stop>> {
+    let mut status = 0;
+    // SAFETY: `status` outlives the call.
+    match unsafe { libc::waitpid(tid, &mut status, libc::__WALL | libc::WNOHANG) } {
+        -1 => Err(Gone),
+        0 => Ok(None),
+        _ => Ok(Some(Stop::from_status(status))),
+    }
+}

@@ -16,6 +16,7 @@ use sharing::Sharing;
 use crate::cpu::vectors;
 use crate::error::{EngineError, Halt};
 use crate::image::Identity;
+use crate::launch::Chaos;
 use crate::maps::Mapping;
 use crate::memory::Address;
 use crate::outputs::Returned;
@@ -49,6 +50,8 @@ pub struct Wanted {
     pub hashes: Option<u64>,
     /// The CPU that the program is shown.
     pub cpu: Shown,
+    /// How its schedule is varied, if it is.
+    pub chaos: Option<Chaos>,
 }
 
 pub struct Recorder {

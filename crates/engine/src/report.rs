@@ -2,6 +2,7 @@
 
 use crate::code::Statistics;
 use serde::{Deserialize, Serialize};
+use why_record::manifest::Stuck;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ended {
@@ -12,6 +13,8 @@ pub enum Ended {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     pub ended: Option<Ended>,
+    /// Why the engine has ended it.
+    pub stuck: Option<Stuck>,
     pub instructions: u64,
     pub trace_instructions: u64,
     pub trace_records: u64,

@@ -6,6 +6,7 @@ use crate::glue::Glue;
 use crate::maps::Mapping;
 use crate::memory::{Address, Memory};
 use crate::regions::Regions;
+use crate::schedule::Schedule;
 use crate::stopping::FAR;
 use crate::task::Tid;
 use crate::tracing::SPAN;
@@ -39,6 +40,12 @@ pub struct Space {
     pub must_stop: bool,
     /// Every call that may write goes to the supervisor, as if others were ready.
     pub careful: bool,
+    /// Who runs when, if that is not a matter of time.
+    pub schedule: Option<Schedule>,
+    /// Since it was last looked who waits, something has happened that may have woken others.
+    pub stirred: bool,
+    /// It is being decided whose turn it is.
+    pub choosing: bool,
     /// How often still to look for executable memory when the program asks for some.
     pub looks_left: u32,
     /// The process is ending: none of its threads executes anything any more.
@@ -76,6 +83,9 @@ impl Space {
             others_ready: false,
             must_stop: false,
             careful: false,
+            schedule: None,
+            choosing: false,
+            stirred: true,
             ending: false,
             users: 0,
             counted: 0,

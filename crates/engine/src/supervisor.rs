@@ -7,18 +7,24 @@ use crate::ptrace::{self, Stop};
 use crate::recording::Recorder;
 use crate::replaying::Replayer;
 use crate::report::Report;
+use crate::schedule::Schedule;
 use crate::space::{Space, SpaceId};
 use crate::task::{State, Task, Tid};
 use crate::tracing::AccessLog;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::time::Instant;
 use why_translate::Tool;
 
 pub type Outcome<T> = std::result::Result<T, Halt>;
 
 pub struct Options {
     pub tool: Tool,
+    /// Varies the schedule.
+    pub seed: Option<u64>,
+    /// When the target is ended.
+    pub deadline: Option<Instant>,
     /// Look for executable memory outside the cache.
     pub inspect: bool,
     /// Where every access of a traced program is written down.
@@ -52,6 +58,8 @@ pub struct Supervisor {
     first_is_stopped: bool,
     pub(crate) report: Report,
     pub(crate) timer_running: bool,
+    /// Some process has asked for signals at a time to come.
+    pub(crate) alarms: bool,
     /// Translations from earlier runs that have been opened and checked.
     pub(crate) archives: FxHashMap<Key, Rc<Archive>>,
     /// The CPU that programs are shown.
@@ -76,6 +84,7 @@ impl Supervisor {
             first_is_stopped: false,
             report: Report::default(),
             timer_running: false,
+            alarms: false,
             archives: FxHashMap::default(),
             view: View::native(),
             recorder: None,
@@ -94,6 +103,7 @@ impl Supervisor {
                     Err(error) if error.raw_os_error() == Some(libc::EINTR) => {
                         (self.options.on_interrupt)();
                         self.quantum_over();
+                        self.look_at_deadline();
                         continue;
                     }
                     Err(error) => return Err(EngineError::system("waiting for the target")(error)),
@@ -110,8 +120,10 @@ impl Supervisor {
         Ok(())
     }
 
-    pub(crate) fn add_space(&mut self, space: Space) -> SpaceId {
+    pub(crate) fn add_space(&mut self, mut space: Space) -> SpaceId {
         let id = SpaceId(self.next_space);
+        let seed = self.options.seed;
+        space.schedule = seed.map(|seed| Schedule::new(seed, u64::from(id.0)));
         self.next_space += 1;
         self.spaces.insert(id, space);
         id

@@ -13,7 +13,12 @@ impl Supervisor {
     /// Registers a thread reported by its creator.
     pub(crate) fn expect(&mut self, task: Task) -> Outcome<()> {
         let tid = task.tid;
-        self.spaces.get_mut(&task.space).expect("a space").users += 1;
+        let space = self.spaces.get_mut(&task.space).expect("a space");
+        space.users += 1;
+        space.stirred = true;
+        if let Some(schedule) = &mut space.schedule {
+            schedule.begins(tid);
+        }
         self.tasks.insert(tid, task);
         if self.early.remove(&tid).is_some() { self.begin(tid) } else { Ok(()) }
     }
@@ -73,6 +78,9 @@ impl Supervisor {
         if space.current.is_some() {
             return Ok(());
         }
+        if space.schedule.is_some() {
+            return self.choose(id);
+        }
         match space.ready.pop_front() {
             Some(next) => self.turn(next),
             None => Ok(()),
@@ -87,6 +95,10 @@ impl Supervisor {
             space.current = None;
         }
         space.users -= 1;
+        space.stirred = true;
+        if let Some(schedule) = &mut space.schedule {
+            schedule.ends(task.tid);
+        }
         // It will have no turn in which to put this right.
         self.report.instructions = self.report.instructions.wrapping_add_signed(task.recount);
         if space.users == 0 {

@@ -7,6 +7,7 @@ use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
 use std::time::{Duration, Instant};
 use why_record::event::Cause;
+use why_record::manifest::Stuck;
 use why_translate::context::{APP_GS, OTHERS_READY};
 
 /// How long a thread may run while others wait.
@@ -19,6 +20,9 @@ impl Supervisor {
     /// A thread can go on: at once if nobody else runs in its space.
     pub(crate) fn becomes_ready(&mut self, tid: Tid) -> Outcome<()> {
         let space = self.space_of(tid);
+        if space.schedule.is_some() {
+            return self.ready_in_chaos(tid);
+        }
         match space.current {
             None => self.turn(tid),
             Some(current) if current == tid => self.turn(tid),
@@ -45,7 +49,10 @@ impl Supervisor {
         let space = self.space_of(tid);
         space.current = Some(tid);
         space.since = Instant::now();
-        let others = space.careful || !space.ready.is_empty();
+        let varied = space.schedule.is_some();
+        // Where the schedule is varied, only the supervisor lets another one go on.
+        let others =
+            space.careful || if varied { space.users > 1 } else { !space.ready.is_empty() };
         if others != space.others_ready {
             space.others_ready = others;
             space.write_slot(OTHERS_READY, u64::from(others));
@@ -54,7 +61,7 @@ impl Supervisor {
         if changed {
             space.write_slot(APP_GS, app_gs);
         }
-        if others {
+        if others && !varied {
             self.start_timer();
         }
         if changed {
@@ -71,7 +78,7 @@ impl Supervisor {
         let State::Ready(registers) = self.task(tid).state else {
             panic!("thread {tid} has its turn and is not ready");
         };
-        self.enter(tid, registers)
+        if varied { self.run_stretch(tid, registers) } else { self.enter(tid, registers) }
     }
 
     /// The current thread stops running: the next one has its turn.
@@ -83,8 +90,15 @@ impl Supervisor {
         space.current = None;
         let gs = space.read_slot(APP_GS);
         self.task(tid).app_gs = gs;
-        if self.gives_way(self.tasks[&tid].space) {
+        let id = self.tasks[&tid].space;
+        if self.space_of(tid).schedule.is_some() {
+            self.calls_in_chaos(tid);
+        }
+        if self.gives_way(id) {
             return Ok(());
+        }
+        if self.space_of(tid).schedule.is_some() {
+            return self.choose(id);
         }
         match self.space_of(tid).ready.pop_front() {
             Some(next) => self.turn(next),
@@ -99,10 +113,12 @@ impl Supervisor {
         }
     }
 
-    /// Without anybody waiting, only checkpoints have to be thought of.
+    /// Without anybody waiting, only checkpoints and time limits have to be thought of.
     pub(crate) fn idle_timer(&self) {
         let interval = self.recorder.as_ref().and_then(Recorder::checkpoint_interval);
-        crate::timer::every(interval.map(|interval| (interval / 2).clamp(QUANTUM, LONGEST)));
+        let limit = self.options.deadline.map(|_| LONGEST / 5);
+        let often = interval.map(|interval| (interval / 2).clamp(QUANTUM, LONGEST));
+        crate::timer::every([often, limit].into_iter().flatten().min());
     }
 
     /// Interrupts the threads whose time is over while others wait.
@@ -110,7 +126,7 @@ impl Supervisor {
         let mut waiting = self.send_again();
         for (id, space) in &self.spaces {
             if let Some(current) = space.current
-                && (!space.ready.is_empty() || self.others_wait(*id))
+                && (space.schedule.is_none() && !space.ready.is_empty() || self.others_wait(*id))
             {
                 waiting = true;
                 if space.since.elapsed() >= QUANTUM {
@@ -134,6 +150,14 @@ impl Supervisor {
         }
     }
 
+    /// Ends a target whose time is over.
+    pub(crate) fn look_at_deadline(&mut self) {
+        let over = self.options.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if over && self.report.stuck.is_none() {
+            self.end_stuck(Stuck::TimedOut);
+        }
+    }
+
     /// Stopped by `PTRACE_INTERRUPT`, by a group stop that ended, or by mistake.
     pub(crate) fn preempted(&mut self, tid: Tid) -> Outcome<()> {
         let space = self.tasks[&tid].space;
@@ -150,7 +174,9 @@ impl Supervisor {
         if let Some(call) = self.waits_in_cache(tid, &registers) {
             return self.convert_to_call(tid, registers, call);
         }
-        if self.space_of(tid).since.elapsed() < QUANTUM && !due {
+        // Where the schedule is varied, only other processes can be waiting for it to stop.
+        let varied = self.space_of(tid).schedule.is_some() && !self.others_wait(space);
+        if (varied || self.space_of(tid).since.elapsed() < QUANTUM) && !due {
             return Ok(ptrace::resume(tid, 0)?);
         }
         let Some(registers) = self.settle(tid)? else {
@@ -158,6 +184,10 @@ impl Supervisor {
         };
         self.record_stop(tid, &registers, Cause::Preempted)?;
         self.task(tid).state = State::Ready(registers);
+        if varied && !must {
+            // It was only to be looked at.
+            return self.turn(tid);
+        }
         let space = self.space_of(tid);
         space.ready.push_back(tid);
         self.release(tid)

@@ -22,15 +22,30 @@ pub struct Manifest {
     /// Seconds since 1970.
     pub recorded_at: u64,
     pub cpu: Cpu,
+    /// What the schedule followed from, if it was varied.
+    #[serde(default)]
+    pub seed: Option<u64>,
     /// Written at the end; without it, the recording was cut short.
     pub finished: Option<Finished>,
     /// Of all that is written here, with zeroes in its own place.
     checksum: String,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stuck {
+    /// So many threads waited for each other, and nobody else was left.
+    Deadlock { threads: u64 },
+    /// Its time was over.
+    TimedOut,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Finished {
     pub ended: Ended,
+    /// Why it was ended, if it would not have ended of itself.
+    #[serde(default)]
+    pub stuck: Option<Stuck>,
     /// The process that was started.
     pub process: i32,
     pub instructions: u64,
@@ -49,6 +64,7 @@ impl Manifest {
             directory,
             recorded_at: now.map_or(0, |now| now.as_secs()),
             cpu,
+            seed: None,
             finished: None,
             checksum: NO_CHECKSUM.to_owned(),
         }

@@ -12,6 +12,7 @@ mod record;
 mod recordings;
 mod replay;
 mod run;
+mod tries;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};

@@ -1,15 +1,16 @@
 //! `why record`: runs a program and keeps what is needed to run it again, identically.
 
 use crate::run::end_like;
+use crate::tries;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use why_engine::launch::{self, Command, Course};
+use why_engine::launch::{self, Chaos, Command, Course};
 use why_engine::{Ended, EngineError, Report, Wanted, cpu};
 use why_record::cpu::Shown;
 use why_record::event;
-use why_record::manifest::{Finished, Manifest};
+use why_record::manifest::{Finished, Manifest, Stuck};
 use why_record::store::Recording;
 
 /// Record a program's run, to be replayed exactly
@@ -35,6 +36,23 @@ pub struct Args {
     /// Say on standard error where the recording is and what it holds
     #[arg(long)]
     stats: bool,
+
+    /// Vary which thread runs when, at random or as this seed says
+    #[arg(long, value_name = "SEED", num_args = 0..=1, conflicts_with = "seed")]
+    chaos: Option<Option<u64>>,
+
+    /// Vary it as it was varied with this seed before
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
+
+    /// Record with one seed after the other, N of them, until the program fails; keep that
+    /// run only
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    tries: Option<u64>,
+
+    /// End a run that takes longer; it has failed
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
 
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROG ARG")]
@@ -65,9 +83,45 @@ enum ShownCpu {
     Native,
 }
 
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.filter(|time| !time.is_zero()).ok_or_else(|| "it is a number of seconds".to_owned())
+}
+
+impl Args {
+    /// The seeds to be tried, if the schedule is varied.
+    fn seeds(&self) -> Option<std::ops::Range<u64>> {
+        let first = match (self.seed, self.chaos) {
+            (Some(seed), _) | (_, Some(Some(seed))) => Some(seed),
+            (None, Some(None)) if self.tries.is_none() => Some(any_seed()),
+            _ => self.tries.map(|_| 1),
+        }?;
+        Some(first..first.saturating_add(self.tries.unwrap_or(1)))
+    }
+
+    pub fn chaos(&self, seed: u64) -> Chaos {
+        Chaos { seed, time_limit: self.timeout }
+    }
+
+    /// A new recording, where it is wanted.
+    pub fn create(&self) -> Result<Recording, EngineError> {
+        Ok(match &self.output {
+            Some(path) => Recording::create(path)?,
+            None => Recording::create_for(&self.command[0].to_string_lossy())?,
+        })
+    }
+}
+
+/// Short enough to be typed.
+fn any_seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| now.as_nanos() as u64) % 1_000_000_007
+}
+
 pub fn main(args: Args) -> ExitCode {
     match record(&args) {
-        Ok(report) => end_like(report.ended.expect("the program has ended")),
+        Ok(Some(ended)) => end_like(ended),
+        Ok(None) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("why: {error}");
             ExitCode::from(error.status())
@@ -75,30 +129,74 @@ pub fn main(args: Args) -> ExitCode {
     }
 }
 
-fn record(args: &Args) -> Result<Report, EngineError> {
+/// How the kept run ended.
+fn record(args: &Args) -> Result<Option<Ended>, EngineError> {
+    let seeds = args.seeds();
+    if args.timeout.is_some() && seeds.is_none() {
+        return Err(EngineError::CannotStart {
+            status: crate::FAILED,
+            message: "only varied runs have a time limit: give --tries, --seed or --chaos, too"
+                .to_owned(),
+        });
+    }
+    if args.tries.is_some() {
+        return tries::record(args, seeds.expect("tries have seeds"));
+    }
+    let chaos = seeds.map(|seeds| args.chaos(seeds.start));
+    let recording = args.create()?;
+    let report = run(args, &recording.path, chaos)?;
+    if let Some(stuck) = report.stuck {
+        eprintln!("why: {}", how_stuck(stuck));
+    }
+    if args.stats {
+        eprintln!("why: recorded to {}", recording.path.display());
+        eprintln!(
+            "why: {} instructions, {} events, {} bytes of log",
+            report.instructions, report.events, report.log_bytes
+        );
+        if let Some(chaos) = chaos {
+            eprintln!("why: seed {}", chaos.seed);
+        }
+    }
+    Ok(report.ended)
+}
+
+pub fn how_stuck(stuck: Stuck) -> String {
+    match stuck {
+        Stuck::Deadlock { threads: 1 } => {
+            "deadlock: the last thread waits for a lock that nobody is left to release; ended it"
+                .to_owned()
+        }
+        Stuck::Deadlock { threads } => {
+            format!("deadlock: all {threads} threads wait for each other; ended them")
+        }
+        Stuck::TimedOut => "the time limit was exceeded; ended it".to_owned(),
+    }
+}
+
+/// Records one run.
+pub fn run(args: &Args, path: &Path, chaos: Option<Chaos>) -> Result<Report, EngineError> {
     let began = Instant::now();
-    let words: Vec<String> =
-        args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let recording = match &args.output {
-        Some(path) => Recording::create(path)?,
-        None => Recording::create_for(&words[0])?,
-    };
+    let words = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let directory = std::env::current_dir().unwrap_or_default().display().to_string();
     let shown = match args.cpu {
         ShownCpu::V3 => Shown::V3,
         ShownCpu::Native => Shown::Native,
     };
-    Manifest::new(words, directory, cpu::manifest_entry(shown)).write(&recording.path)?;
+    let mut manifest = Manifest::new(words, directory, cpu::manifest_entry(shown));
+    manifest.seed = chaos.map(|chaos| chaos.seed);
+    manifest.write(path)?;
     let command = Command {
         words: args.command.clone(),
         tool: why_engine::Tool::Exact,
         inspect: false,
         accesses: None,
         course: Course::Record(Wanted {
-            recording: recording.path.clone(),
+            recording: path.to_owned(),
             checkpoints: args.checkpoints.0,
             hashes: args.hash,
             cpu: shown,
+            chaos,
         }),
     };
     let report = launch::run(&command)?;
@@ -108,6 +206,7 @@ fn record(args: &Args) -> Result<Report, EngineError> {
     };
     let finished = Finished {
         ended,
+        stuck: report.stuck,
         process: report.first,
         instructions: report.instructions,
         events: report.events,
@@ -115,13 +214,6 @@ fn record(args: &Args) -> Result<Report, EngineError> {
         seconds: began.elapsed().as_secs_f64(),
     };
     // What the program used of the CPU has been added to it meanwhile.
-    Manifest::change(&recording.path, |manifest| manifest.finished = Some(finished))?;
-    if args.stats {
-        eprintln!("why: recorded to {}", recording.path.display());
-        eprintln!(
-            "why: {} instructions, {} events, {} bytes of log",
-            report.instructions, report.events, report.log_bytes
-        );
-    }
+    Manifest::change(path, |manifest| manifest.finished = Some(finished))?;
     Ok(report)
 }

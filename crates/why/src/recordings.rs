@@ -126,7 +126,13 @@ fn print_info(args: &InfoArgs) -> Result<()> {
     println!("command    {}", manifest.command.join(" "));
     println!("directory  {}", manifest.directory);
     println!("cpu        {}", shown_cpu(&manifest.cpu));
+    if let Some(seed) = manifest.seed {
+        println!("seed       {seed}");
+    }
     println!("ended      {}", how(&manifest));
+    if let Some(stuck) = manifest.finished.as_ref().and_then(|finished| finished.stuck) {
+        println!("because    {}", crate::record::how_stuck(stuck));
+    }
     let total = |number: fn(&Process) -> u64| processes.iter().map(number).sum::<u64>();
     println!("executed   {} instructions", total(|p| p.instructions));
     println!("log        {} events, {} bytes", total(|p| p.events), total(|p| p.bytes));

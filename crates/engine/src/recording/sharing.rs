@@ -306,6 +306,12 @@ impl Supervisor {
             }
             let next = sharing.waiting.pop_front();
             let space = next.and_then(|next| self.spaces.get_mut(&next));
+            if let Some(space) = &space
+                && space.schedule.is_some()
+                && !space.ready.is_empty()
+            {
+                return next.map_or(Ok(()), |next| self.choose(next));
+            }
             if let Some(tid) = space.and_then(|space| space.ready.pop_front()) {
                 return self.turn(tid);
             }

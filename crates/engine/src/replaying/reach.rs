@@ -79,7 +79,8 @@ impl Supervisor {
         }
         let stops_at = self.task(tid).stops_at;
         match stops_at {
-            Some(at) => self.run_up_to(tid, registers, at),
+            Some(at) if self.replays() => self.run_up_to(tid, registers, at),
+            Some(_) => self.run_stretch(tid, registers),
             None if self.is_watched(tid, registers.rip) => {
                 self.reached(tid, &registers)?;
                 self.enter_few(tid, registers, 1, false)
