@@ -159,6 +159,7 @@ fn programs_without_races_are_not_changed() {
         "once",
         "pipe_threads",
         "rwlock",
+        "semaphores",
         "spin_on_flag",
         "spin_yield",
         "tls",
