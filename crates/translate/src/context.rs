@@ -115,4 +115,7 @@ pub enum CallClass {
     /// Like `Logged`; it fills so many bytes at rsi.
     Logged16 = 11,
     Logged144 = 12,
+    /// `gettimeofday`, which fills 16 bytes at rdi: made here where its number is known when
+    /// translating, if rdi is not null and rsi is.
+    LoggedTime = 13,
 }

@@ -44,14 +44,14 @@ impl Translator<'_> {
             Some(class) if class.is_logged() => {
                 match self.request.calls {
                     Calls::Logged => self.logged_call(Some(class), next, executed),
-                    Calls::Replayed => self.replayed_call(next, executed),
+                    Calls::Replayed => self.replayed_call(Some(class), next, executed),
                 }
                 return false;
             }
             None if self.request.tool == Tool::Exact => {
                 match self.request.calls {
                     Calls::Logged => self.logged_call(None, next, executed),
-                    Calls::Replayed => self.replayed_call(next, executed),
+                    Calls::Replayed => self.replayed_call(None, next, executed),
                 }
                 return false;
             }
@@ -106,6 +106,9 @@ impl Translator<'_> {
         let e = &mut self.e;
         e.store(SAVED_RDI, RDI);
         e.store(SAVED_RSI, RSI);
+        if class == Some(CallClass::LoggedTime) {
+            e.bytes(&[0x48, 0x89, 0xfe]); // mov rsi, rdi
+        }
         e.load(RDI, LOG_NEXT);
         e.load(reg::RCX, LAST_CALL);
         e.store_at(RDI, 0, reg::RCX);
@@ -137,9 +140,13 @@ impl Translator<'_> {
         match class {
             CallClass::LoggedWrite => self.unless_watched(supervised, executed),
             CallClass::LoggedRead => self.unless_long(supervised, executed),
+            CallClass::LoggedTime => self.unless_zone_is_wanted(supervised, executed),
             _ => {}
         }
-        if !matches!(class, CallClass::Logged | CallClass::Logged16 | CallClass::Logged144) {
+        if !matches!(
+            class,
+            CallClass::Logged | CallClass::Logged16 | CallClass::Logged144 | CallClass::LoggedTime
+        ) {
             self.unless_others_ready(supervised, executed);
         }
     }
@@ -187,7 +194,9 @@ impl Translator<'_> {
     }
 
     /// Takes what came of the call from the log, if it is the next one there.
-    fn replayed_call(&mut self, next: u64, executed: u32) {
+    fn replayed_call(&mut self, class: Option<CallClass>, next: u64, executed: u32) {
+        /// The one call that fills what rdi points to.
+        const GETTIMEOFDAY: i32 = 96;
         let e = &mut self.e;
         e.load(reg::RCX, LOG_NEXT);
         e.bytes(&[0x44, 0x8b, 0x19]); // mov r11d, [rcx]
@@ -206,8 +215,17 @@ impl Translator<'_> {
         e.load(reg::RSP, SAVED_RSP);
         let from = e.offset();
         let loans = [Some((RDI, SAVED_RDI)), Some((RSI, SAVED_RSI)), None];
+        match class {
+            Some(CallClass::LoggedTime) => {}
+            Some(_) => e.bytes(&[0x48, 0x89, 0xf7]), // mov rdi, rsi
+            None => {
+                e.lea(reg::RCX, reg::RAX, -GETTIMEOFDAY);
+                let time = e.jrcxz();
+                e.bytes(&[0x48, 0x89, 0xf7]); // mov rdi, rsi
+                e.land(time);
+            }
+        }
         e.load(reg::RCX, LOG_NEXT);
-        e.bytes(&[0x48, 0x89, 0xf7]); // mov rdi, rsi
         e.bytes(&[0x48, 0x8d, 0x71, 0x10]); // lea rsi, [rcx + 16]
         e.bytes(&[0x8b, 0x49, 0x04]); // mov ecx, [rcx + 4]
         e.bytes(&[0xf3, 0xa4]); // rep movsb
@@ -248,6 +266,23 @@ impl Translator<'_> {
         let short = e.jrcxz();
         self.pad(supervised, executed);
         self.e.land(short);
+    }
+
+    /// Leaves to the supervisor a `gettimeofday` that is asked for more or less than the time.
+    fn unless_zone_is_wanted(&mut self, supervised: ExitKind, executed: u32) {
+        let e = &mut self.e;
+        e.bytes(&[0x48, 0x89, 0xf1]); // mov rcx, rsi
+        let no_zone = e.jrcxz();
+        let wanted = e.offset();
+        self.pad(supervised, executed);
+        let e = &mut self.e;
+        e.land(no_zone);
+        e.bytes(&[0x48, 0x89, 0xf9]); // mov rcx, rdi
+        let nothing = e.jrcxz();
+        let time = e.jmp_short();
+        e.land(nothing);
+        e.jmp_short_back(wanted);
+        e.land(time);
     }
 
     /// Leaves it to the supervisor whether the call is made here.
