@@ -51,6 +51,8 @@ pub struct Key {
     pub tool: Tool,
     /// Whether the CPU that the application is shown is a limited one.
     pub limited: bool,
+    /// Whether calls take their results from a recording.
+    pub replays: bool,
 }
 
 impl Key {
@@ -58,6 +60,7 @@ impl Key {
         let mut bytes = env!("WHY_ENGINE_BUILD").as_bytes().to_vec();
         bytes.push(self.tool as u8);
         bytes.push(self.limited.into());
+        bytes.push(self.replays.into());
         bytes.extend(self.offset.to_le_bytes());
         bytes.extend(self.identity.bytes());
         bytes
@@ -69,7 +72,8 @@ impl Key {
         let Identity { device, inode, .. } = self.identity;
         let tool = format!("{:?}", self.tool).to_lowercase();
         let limited = if self.limited { "-limited" } else { "" };
-        format!("{device:x}-{inode:x}-{:x}-{tool}{limited}", self.offset)
+        let replays = if self.replays { "-replay" } else { "" };
+        format!("{device:x}-{inode:x}-{:x}-{tool}{limited}{replays}", self.offset)
     }
 }
 

@@ -46,11 +46,25 @@ impl Identity {
         }
     }
 
+    /// A file of a recording: what it is, is its bytes, which are compared nevertheless, for
+    /// anybody can have made the recording.
+    pub fn of_content(hash: u128, size: u64) -> Identity {
+        const OF_CONTENT: u64 = 1 << 63;
+        Identity {
+            device: OF_CONTENT | (hash >> 64) as u64,
+            inode: hash as u64,
+            size,
+            modified: (0, 0),
+            // Never settled.
+            changed: (i64::MAX, 0),
+        }
+    }
+
     /// Whether whatever is written to the file from now on makes it another identity.
     pub fn is_settled(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let changed = Duration::new(self.changed.0.max(0) as u64, self.changed.1 as u32);
-        changed + TICKS < now
+        changed.saturating_add(TICKS) < now
     }
 
     pub fn bytes(&self) -> Vec<u8> {

@@ -35,6 +35,20 @@ impl Supervisor {
         self.image_mapped(tid, image, |bytes, offset| read_up_to(&file, bytes, offset).is_ok())
     }
 
+    /// Code of a file of a recording has been mapped.
+    pub(crate) fn recorded_file_mapped(
+        &mut self,
+        tid: Tid,
+        file: &File,
+        hash: why_record::files::Hash,
+        range: Range<Address>,
+        offset: u64,
+    ) -> Outcome<()> {
+        let size = file.metadata().map_or(0, |metadata| metadata.len());
+        let image = Image::new(Identity::of_content(hash.0, size), range, offset);
+        self.image_mapped(tid, image, |bytes, offset| read_up_to(file, bytes, offset).is_ok())
+    }
+
     /// The kernel's own code is there for the application to call.
     pub(crate) fn kernel_code_mapped(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
         let mut bytes = vec![0; (range.end - range.start) as usize];
@@ -73,6 +87,7 @@ impl Supervisor {
             offset: image.start,
             tool: self.options.tool,
             limited: self.view.limited,
+            replays: self.replays(),
         }
     }
 

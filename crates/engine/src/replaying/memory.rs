@@ -66,6 +66,10 @@ impl Supervisor {
         if access.execute {
             let shared = matches!(source, Source::Shared { .. });
             self.allow_code(tid, range.clone(), access.write, shared)?;
+            if let (Source::File { hash, offset, .. }, false) = (source, access.write) {
+                let file = self.replayer(tid).files.open(*hash).map_err(EngineError::Recording)?;
+                self.recorded_file_mapped(tid, &file, *hash, range.clone(), *offset)?;
+            }
         }
         self.forget_modules(tid, &range);
         if let Source::File { hash, offset, name } = source {
@@ -118,6 +122,8 @@ impl Supervisor {
         let far: Vec<Range<Address>> = {
             let mut code = code.borrow_mut();
             code.flush();
+            code.images.clear();
+            code.displaced.clear();
             // The first one is at home.
             code.arenas.drain(1..).map(|arena| arena.range()).collect()
         };
