@@ -17,7 +17,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use why_translate::Tool;
+use why_translate::{Calls, Tool};
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"why-code";
@@ -49,18 +49,18 @@ pub struct Key {
     /// Where in the file the mapping begins: a file may be mapped in several parts.
     pub offset: u64,
     pub tool: Tool,
+    /// How calls are made.
+    pub calls: Calls,
     /// Whether the CPU that the application is shown is a limited one.
     pub limited: bool,
-    /// Whether calls take their results from a recording.
-    pub replays: bool,
 }
 
 impl Key {
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = env!("WHY_ENGINE_BUILD").as_bytes().to_vec();
         bytes.push(self.tool as u8);
+        bytes.push(self.calls as u8);
         bytes.push(self.limited.into());
-        bytes.push(self.replays.into());
         bytes.extend(self.offset.to_le_bytes());
         bytes.extend(self.identity.bytes());
         bytes
@@ -71,9 +71,9 @@ impl Key {
     fn file_name(&self) -> String {
         let Identity { device, inode, .. } = self.identity;
         let tool = format!("{:?}", self.tool).to_lowercase();
+        let calls = format!("{:?}", self.calls).to_lowercase();
         let limited = if self.limited { "-limited" } else { "" };
-        let replays = if self.replays { "-replay" } else { "" };
-        format!("{device:x}-{inode:x}-{:x}-{tool}{limited}{replays}", self.offset)
+        format!("{device:x}-{inode:x}-{:x}-{tool}-{calls}{limited}", self.offset)
     }
 }
 

@@ -16,8 +16,8 @@ use crate::tracing::{SPAN, Shapes, SpaceTrace};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
+use why_translate::Tool;
 use why_translate::context::{CALL_CLASSES, CLASS_SIZES, MAP_PROTECTIONS, TOTAL_BYTES, TRACE_NEXT};
-use why_translate::{Calls, Tool};
 
 impl Supervisor {
     /// At `PTRACE_EVENT_EXEC`: gives the thread a new space and starts it there.
@@ -33,11 +33,10 @@ impl Supervisor {
         }
         let start = ptrace::registers(tid)?;
         let mut code = Code::new(self.options.tool, Shapes::default())?;
-        if self.replays() {
-            code.calls = Calls::Replayed;
-        }
+        code.calls = self.calls_of_new_program();
         code.view = self.view.clone();
-        let mut space = Space::new(Memory::open(tid)?, Rc::new(RefCell::new(code)));
+        let pid = self.tasks[&tid].pid;
+        let mut space = Space::new(pid, Memory::open(tid)?, Rc::new(RefCell::new(code)));
         space.users = 1;
         let id = self.add_space(space);
         self.task(tid).space = id;
@@ -47,6 +46,7 @@ impl Supervisor {
             self.record_program(tid, &maps)?;
         }
         self.map_context(tid, &start)?;
+        self.follow_streams(tid);
         self.start_log(tid)?;
         self.report.processes += 1;
         if self.replays() {
@@ -79,13 +79,9 @@ impl Supervisor {
         let arena = self.add_arena(tid, entry)?;
         let code = self.space_of(tid).code.clone();
         self.map_targets(tid, &code.borrow().targets)?;
-        let class_table = match self.options.tool {
-            Tool::Exact => calls::recorded_class_table(),
-            _ => calls::class_table(),
-        };
         let space = self.space_of(tid);
         let classes = [
-            (CALL_CLASSES, class_table),
+            (CALL_CLASSES, space.code.borrow().call_classes()),
             (MAP_PROTECTIONS, calls::map_tables()),
             (CLASS_SIZES, calls::class_sizes()),
         ];
@@ -187,7 +183,7 @@ impl Supervisor {
     pub(crate) fn fork_space(&mut self, parent: SpaceId, child: Tid) -> Outcome<SpaceId> {
         let memory = Memory::open(child)?;
         let parent = &self.spaces[&parent];
-        let mut space = Space::new(memory, parent.code.clone());
+        let mut space = Space::new(child, memory, parent.code.clone());
         space.context = parent.context;
         space.glue = parent.glue;
         space.regions = parent.regions.clone();

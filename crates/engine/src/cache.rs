@@ -23,11 +23,15 @@ const LONGEST: usize = 15;
 impl Supervisor {
     /// Lets a thread go on at an application address.
     pub(crate) fn enter(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        self.cross_border(tid, &registers)?;
         self.record_resume(tid, &registers)?;
         let pc = registers.rip;
         if registers.eflags & TRAP_FLAG != 0 && self.space_of(tid).regions.is_executable(pc) {
             // It steps itself: every instruction must be seen to end.
             return self.enter_single(tid, registers);
+        }
+        if let Some(few) = self.instructions_to_border(tid) {
+            return self.enter_few(tid, registers, few, false);
         }
         match self.unit_for(tid, pc) {
             Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
@@ -181,6 +185,9 @@ impl Supervisor {
             let unit = &code.placed(from).unit;
             (unit.exits[exit].kind, unit.alone)
         };
+        if alone {
+            self.task(tid).passing = None;
+        }
         match kind {
             ExitKind::Direct(target) if alone && self.task(tid).stops_at.is_some() => {
                 let registers = ptrace::registers(tid)?;

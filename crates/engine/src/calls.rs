@@ -5,7 +5,9 @@
 
 use why_translate::context::CallClass;
 
-use CallClass::{Asks, Direct, Maps, MayBlock, OpensRdi, OpensRsi, Supervised};
+use CallClass::{
+    Asks, Direct, LoggedTime, Maps, MayBlock, OpensRdi, OpensRsi, Supervised, Watched,
+};
 
 /// Ranges of numbers, each with its first number and its calls in order.
 const TABLE: &[(u32, &[(&str, CallClass)])] = &[
@@ -423,6 +425,19 @@ pub fn recorded_class(number: u32) -> CallClass {
     }
 }
 
+/// The class of a call of a program that may be recorded later on. What a recording must know
+/// of earlier calls is seen to: what a thread's end will write, and which descriptors are the
+/// standard streams.
+pub fn unrecorded_class(number: u32) -> CallClass {
+    match name(number) {
+        Some("set_tid_address" | "set_robust_list" | "dup" | "dup2" | "dup3" | "close_range") => {
+            Supervised
+        }
+        Some("close" | "fcntl") => Watched,
+        _ => class(number),
+    }
+}
+
 pub fn name(number: u32) -> Option<&'static str> {
     entry(number).map(|(name, _)| name)
 }
@@ -436,20 +451,10 @@ fn entry(number: u32) -> Option<(&'static str, CallClass)> {
 
 /// The classes as translated code looks them up, which looks at no paths, up to the
 /// last number known; the rest of the table is zero, which is [`Supervised`].
-pub fn class_table() -> Vec<u8> {
+pub fn class_table(class: fn(u32) -> CallClass) -> Vec<u8> {
     let end = TABLE.iter().map(|(first, calls)| first + calls.len() as u32).max();
     let looked_up = |number| match class(number) {
-        OpensRdi | OpensRsi | Asks | Maps => Supervised as u8,
-        other => other as u8,
-    };
-    (0..end.unwrap_or(0)).map(looked_up).collect()
-}
-
-/// The same of recorded classes.
-pub fn recorded_class_table() -> Vec<u8> {
-    let end = TABLE.iter().map(|(first, calls)| first + calls.len() as u32).max();
-    let looked_up = |number| match recorded_class(number) {
-        CallClass::LoggedTime => Supervised as u8,
+        OpensRdi | OpensRsi | Asks | Maps | Watched | LoggedTime => Supervised as u8,
         other => other as u8,
     };
     (0..end.unwrap_or(0)).map(looked_up).collect()

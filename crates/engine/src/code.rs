@@ -14,8 +14,9 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use why_translate::Calls;
-use why_translate::{ExitKind, Features, Request, Tool, TranslateError, Unit, chain, translate};
+use why_translate::context::CallClass;
+use why_translate::{Calls, ExitKind, Features, LeaveBefore, Request, Tool};
+use why_translate::{TranslateError, Unit, chain, translate};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UnitId(pub u32);
@@ -156,6 +157,20 @@ impl Code {
         self.tool
     }
 
+    /// How calls are made.
+    fn call_class(&self) -> fn(u32) -> CallClass {
+        match (self.tool, self.calls) {
+            (Tool::Exact, Calls::Made) => calls::unrecorded_class,
+            (Tool::Exact, _) => calls::recorded_class,
+            _ => calls::class,
+        }
+    }
+
+    /// The classes of all calls, as translated code looks them up.
+    pub fn call_classes(&self) -> Vec<u8> {
+        calls::class_table(self.call_class())
+    }
+
     pub fn placed(&self, id: UnitId) -> &Placed {
         &self.units[id.0 as usize]
     }
@@ -247,9 +262,14 @@ impl Code {
             at: self.arenas[arena].next(),
             tool: self.tool,
             at_most,
-            call_class: if exact { calls::recorded_class } else { calls::class },
+            call_class: self.call_class(),
             calls: self.calls,
-            leave_before_varying: exact && !plain,
+            leave_before: match self.calls {
+                _ if !exact || plain => LeaveBefore::Nothing,
+                Calls::Made if self.view.limited => LeaveBefore::Questions,
+                Calls::Made => LeaveBefore::Nothing,
+                Calls::Logged | Calls::Replayed => LeaveBefore::Varying,
+            },
             shown: self.view.expected,
             expected: if plain { Features::ALL } else { self.view.noticed() },
             limit_xsave: self.view.limited,
@@ -300,6 +320,10 @@ impl Code {
     /// What was watched there is gone, and its units with it.
     pub fn unwatch(&mut self, range: &std::ops::Range<Address>) {
         self.watched.retain(|address| !range.contains(address));
+    }
+
+    pub fn is_watched_within(&self, range: &std::ops::Range<Address>) -> bool {
+        self.watched.range(range.clone()).next().is_some()
     }
 
     pub fn is_watched(&self, pc: Address) -> bool {
@@ -597,6 +621,17 @@ impl Code {
     /// Whether `offset` within a link is its miss stub.
     pub fn is_miss(&self, link: u32, offset: u32) -> bool {
         self.links[link as usize].miss == offset
+    }
+
+    /// Empties the cache to make calls in another way, and watches nothing. What was mapped
+    /// of archives is given up, too: where it is.
+    pub fn start_afresh(&mut self, calls: Calls) -> Vec<std::ops::Range<Address>> {
+        self.flush();
+        self.calls = calls;
+        self.watched.clear();
+        self.images.clear();
+        self.displaced.clear();
+        self.frozen.drain(..).map(|frozen| frozen.range()).collect()
     }
 
     /// Empties the cache. Nothing may be executing in it.

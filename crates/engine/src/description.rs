@@ -253,7 +253,7 @@ mod tests {
             at_most: None,
             call_class: crate::calls::class,
             trace_id: 0,
-            leave_before_varying: false,
+            leave_before: why_translate::LeaveBefore::Nothing,
             shown: Features::ALL,
             expected: Features::ALL,
             limit_xsave: false,

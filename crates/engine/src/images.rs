@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
-use why_translate::Tool;
+use why_translate::{Calls, Tool};
 
 impl Supervisor {
     /// Code of the file at `path` has been mapped.
@@ -25,6 +25,7 @@ impl Supervisor {
         range: Range<Address>,
         offset: u64,
     ) -> Outcome<()> {
+        self.watch_for_border(tid, path, &range, offset);
         let Ok(file) = File::open(path) else {
             return Ok(());
         };
@@ -72,7 +73,8 @@ impl Supervisor {
             return Ok(());
         }
         self.space_of(tid).regions.add_file(image.range.clone());
-        let key = self.key(&image);
+        let calls = self.space_of(tid).code.borrow().calls;
+        let key = self.key(&image, calls);
         if !self.archives.contains_key(&key)
             && let Some(archive) = open_archive(&key, read)
         {
@@ -81,19 +83,23 @@ impl Supervisor {
         self.thaw(tid, image)
     }
 
-    fn key(&self, image: &Image) -> Key {
+    fn key(&self, image: &Image, calls: Calls) -> Key {
         Key {
             identity: image.identity.clone(),
             offset: image.start,
             tool: self.options.tool,
+            calls,
             limited: self.view.limited,
-            replays: self.replays(),
         }
     }
 
     /// Takes what earlier runs translated of an image into the cache.
     pub(crate) fn thaw(&mut self, tid: Tid, image: Image) -> Outcome<()> {
-        let archive = self.archives.get(&self.key(&image)).cloned();
+        let code = self.space_of(tid).code.clone();
+        let key = self.key(&image, code.borrow().calls);
+        // What is kept passes watched addresses.
+        let watched = code.borrow().is_watched_within(&image.range);
+        let archive = self.archives.get(&key).filter(|_| !watched).cloned();
         if let Some(archive) = &archive {
             // Both may start the cache afresh, with the images known so far.
             self.make_room(tid, image.range.start)?;
@@ -138,7 +144,14 @@ impl Supervisor {
 
     /// A process ended that may have been the last one to use a code cache.
     pub(crate) fn code_closed(&mut self, code: &Rc<RefCell<Code>>) {
-        if Rc::strong_count(code) > 1 || self.options.tool == Tool::Trace {
+        if Rc::strong_count(code) == 1 {
+            self.keep_translations(code);
+        }
+    }
+
+    /// Writes what has been translated to archives.
+    pub(crate) fn keep_translations(&mut self, code: &Rc<RefCell<Code>>) {
+        if self.options.tool == Tool::Trace {
             return;
         }
         let Some(directory) = archive::directory() else {
@@ -146,10 +159,13 @@ impl Supervisor {
         };
         let mut code = code.borrow_mut();
         for image in code.images.clone() {
+            if code.is_watched_within(&image.range) {
+                continue;
+            }
             let Some(contents) = code.freeze(&image) else {
                 continue;
             };
-            let key = self.key(&image);
+            let key = self.key(&image, code.calls);
             self.archives.remove(&key);
             // Without an archive the next run is slower, and that is all.
             let _ = archive::write(&directory, &key, &contents);

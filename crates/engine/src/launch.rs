@@ -74,6 +74,8 @@ pub struct Again {
     /// Begin with the last checkpoint that is not behind so many events, if there is one:
     /// then only this process runs.
     pub from: Option<u64>,
+    /// Other processes that were there when the recording began.
+    pub beside: Vec<i32>,
     /// Compare memory wherever the recording tells what it held.
     pub verify: bool,
     /// Go on only up to where this process, or one that descends from it, has been looked at.
@@ -334,7 +336,11 @@ fn replayer(again: &Again) -> Result<Replayer> {
             outputs.borrow_mut().begin_anywhere();
             replayer
         }
-        None => Replayer::new(&recording, again.process, outputs)?,
+        None => {
+            let mut replayer = Replayer::new(&recording, again.process, outputs)?;
+            replayer.beside = again.beside.clone();
+            replayer
+        }
     };
     replayer.look = again.look.clone();
     replayer.verify = again.verify;

@@ -60,9 +60,9 @@ mod turns;
 mod unknown;
 
 pub use error::EngineError;
-pub use recording::Wanted;
+pub use recording::{Border, Landmark, MappedCode, Region, Wanted};
 pub use replaying::{Look, Module, Observer, Scene, Then};
-pub use report::{Ended, Report};
+pub use report::{Ended, Missed, Report};
 pub use why_translate::Tool;
 
 /// The name of a signal, such as `SIGSEGV`.

@@ -50,6 +50,12 @@ impl Supervisor {
             libc::SYS_mprotect | libc::SYS_munmap | libc::SYS_madvise => true,
             _ => return false,
         };
+        if registers.rax as i64 == libc::SYS_madvise
+            && registers.rdx as i32 == libc::MADV_FREE
+            && self.recorder.is_some()
+        {
+            return false;
+        }
         let executes = matches!(registers.rax as i64, libc::SYS_mmap | libc::SYS_mprotect)
             && registers.rdx & EXEC != 0;
         let regions = &self.space_of(tid).regions;
@@ -68,7 +74,9 @@ impl Supervisor {
             libc::SYS_munmap => {
                 let result = self.make(tid, &registers)?;
                 if !failed(result) {
-                    self.forget_code(tid, pages(registers.rdi, registers.rsi))?;
+                    let range = pages(registers.rdi, registers.rsi);
+                    self.forget_code(tid, range.clone())?;
+                    self.unwatch_for_border(tid, &range);
                 }
                 result
             }
@@ -117,6 +125,7 @@ impl Supervisor {
         }
         let range = pages(result, size);
         self.forget_code(tid, range.clone())?;
+        self.unwatch_for_border(tid, &range);
         if protection & EXEC != 0 {
             let shared = flags & 0xf != libc::MAP_PRIVATE as u64;
             let writable = protection & WRITE != 0;

@@ -7,10 +7,14 @@ mod checkpoints;
 mod descriptors;
 mod ends;
 mod memory;
+mod region;
 mod sharing;
 mod snapshot;
 
+pub use region::{Border, Landmark, MappedCode, Region};
+
 use checkpoints::Checkpoints;
+use region::Progress;
 use sharing::Sharing;
 
 use crate::cpu::vectors;
@@ -52,6 +56,8 @@ pub struct Wanted {
     pub cpu: Shown,
     /// How its schedule is varied, if it is.
     pub chaos: Option<Chaos>,
+    /// What of the run is recorded.
+    pub region: Region,
 }
 
 pub struct Recorder {
@@ -73,7 +79,11 @@ pub struct Recorder {
     /// How many programs each process has executed, and the events up to the last one.
     programs: FxHashMap<Tid, u32>,
     events_before: FxHashMap<Tid, u64>,
+    /// Processes of which it is known where they come from.
+    announced: FxHashSet<Tid>,
+    progress: Progress,
     pub events: u64,
+    pub instructions: u64,
     pub bytes: u64,
 }
 
@@ -124,7 +134,10 @@ impl Recorder {
             outputs: 0,
             programs: FxHashMap::default(),
             events_before: FxHashMap::default(),
+            announced: FxHashSet::default(),
+            progress: Progress::new(&wanted.region),
             events: 0,
+            instructions: 0,
             bytes: 0,
         }
     }
@@ -163,6 +176,12 @@ impl Recorder {
         };
         self.logs.insert(space, log);
         Ok(())
+    }
+
+    /// The process goes on without being recorded.
+    fn leave(&mut self, space: SpaceId) -> Outcome<()> {
+        self.add(space, &Event::Left)?;
+        self.close(space)
     }
 
     /// Keeps a copy of a file that is mapped.
@@ -207,18 +226,20 @@ impl Supervisor {
     pub(crate) fn record_program(&mut self, tid: Tid, maps: &[Mapping]) -> Outcome<()> {
         let space = self.space_id(tid);
         let pid = self.tasks[&tid].pid;
-        let Some(recorder) = &mut self.recorder else {
+        let Some(recorder) = self.recorder.as_mut().filter(|recorder| recorder.is_inside()) else {
             return Ok(());
         };
         recorder.open(space, pid)?;
-        recorder.unmapped.remove(&pid);
-        let streams = recorder.streams.entry(pid);
-        streams
-            // What is closed on exec is closed now.
-            .and_modify(|streams| {
-                streams.retain(|fd, _| std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).is_ok());
-            })
-            .or_insert_with(|| FxHashMap::from_iter([(1, Stream::Output), (2, Stream::Error)]));
+        recorder.begins_unannounced(pid)?;
+        self.record_executed(tid, pid)?;
+        for mapping in maps.iter().filter(|mapping| !KERNELS.contains(&mapping.name.as_str())) {
+            self.record_mapping(tid, mapping)?;
+        }
+        Ok(())
+    }
+
+    /// What a process executes.
+    fn record_executed(&mut self, tid: Tid, pid: Tid) -> Outcome<()> {
         let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let arguments = arguments.split(|byte| *byte == 0).filter(|word| !word.is_empty());
@@ -226,11 +247,7 @@ impl Supervisor {
             program: program.display().to_string(),
             arguments: arguments.map(|word| String::from_utf8_lossy(word).into_owned()).collect(),
         };
-        self.record(tid, &executed)?;
-        for mapping in maps.iter().filter(|mapping| !KERNELS.contains(&mapping.name.as_str())) {
-            self.record_mapping(tid, mapping)?;
-        }
-        Ok(())
+        self.record(tid, &executed)
     }
 
     /// A thread has stopped with these registers. Nothing is written if it had not been
@@ -253,15 +270,22 @@ impl Supervisor {
         let registers = now.changed_from(&before);
         let ends = std::mem::take(&mut log.ends);
         self.record(tid, &Event::Stopped { instructions, cause, registers })?;
-        self.record_ends(self.space_id(tid), ends)
+        self.record_ends(self.space_id(tid), ends)?;
+        let space = self.space_id(tid);
+        let recorder = self.recorder.as_mut().expect("recording");
+        recorder.instructions += instructions;
+        if recorder.has_left() { recorder.leave(space) } else { Ok(()) }
     }
 
     /// A thread is about to go on with these registers.
     pub(crate) fn record_resume(&mut self, tid: Tid, at: &Registers) -> Outcome<()> {
-        if self.log(tid).is_none_or(|log| log.running == Some(tid)) || self.space_of(tid).ending {
+        if self.log(tid).is_some_and(|log| log.running == Some(tid)) || self.space_of(tid).ending {
             return Ok(());
         }
         self.record_results(tid, at)?;
+        if self.log(tid).is_none() {
+            return Ok(());
+        }
         self.watch_descriptors(tid);
         self.record_hashes(tid)?;
         self.checkpoint(tid)?;
@@ -375,6 +399,10 @@ impl Supervisor {
 
     /// What the thread's last call, or the kernel on entry to a handler, has written.
     pub(crate) fn record_results(&mut self, tid: Tid, at: &Registers) -> Outcome<()> {
+        if self.log(tid).is_none() {
+            self.follow_unrecorded_call(tid, at);
+            return Ok(());
+        }
         if let Some(frame) = self.task(tid).frame.take() {
             self.record_memory(tid, frame)?;
         }
@@ -408,7 +436,11 @@ impl Supervisor {
         let Some(recorder) = &mut self.recorder else {
             return Ok(());
         };
+        if !recorder.logs.contains_key(&parent) {
+            return Ok(());
+        }
         recorder.add(parent, &Event::Forked { child })?;
+        recorder.announced.insert(child);
         let of_parent = recorder.logs.get(&parent);
         let heap_end = of_parent.and_then(|log| log.heap_end);
         let segments = of_parent.map(|log| log.segments.clone()).unwrap_or_default();
@@ -425,10 +457,18 @@ impl Supervisor {
         if guest {
             self.record_thread_end(task)?;
         }
+        let (reported, first) = (self.spaces[&task.space].reported, self.first);
         let Some(recorder) = &mut self.recorder else {
             return Ok(());
         };
+        if task.pid == first && !guest {
+            recorder.counted_before(reported);
+        }
+        if !recorder.logs.contains_key(&task.space) {
+            return Ok(());
+        }
         if guest {
+            recorder.announced.insert(task.pid);
             return recorder.add(task.space, &Event::Forked { child: task.pid });
         }
         recorder.add(task.space, &Event::Replaced)?;

@@ -58,6 +58,8 @@ pub struct Replayer {
     goes_on: Option<Place>,
     /// Other processes are not of interest.
     alone: bool,
+    /// Other processes that were there when the recording began.
+    pub beside: Vec<Thread>,
     files: Files,
     /// Each thread while it does not run.
     threads: FxHashMap<Thread, Saved>,
@@ -128,6 +130,7 @@ impl Replayer {
             stream,
             goes_on: None,
             alone: false,
+            beside: Vec::new(),
             files: recording.files(),
             threads: FxHashMap::default(),
             running: 0,
@@ -221,6 +224,9 @@ impl Supervisor {
         self.confine(tid)?;
         self.space_of(tid).current = Some(tid);
         self.space_of(tid).ran_last = Some(tid);
+        for other in std::mem::take(&mut self.replayer(tid).beside) {
+            self.replay_fork(tid, other)?;
+        }
         self.replay_on(tid)
     }
 
@@ -333,7 +339,8 @@ impl Supervisor {
                 Some(Event::Resumed { thread, registers }) => {
                     return self.replay_resume(tid, thread, &registers);
                 }
-                Some(Event::Ended(ended)) => return self.replay_end(tid, ended),
+                Some(Event::Ended(ended)) => return self.replay_end(tid, Some(ended)),
+                Some(Event::Left) => return self.replay_end(tid, None),
                 Some(Event::Replaced) => self.replayer(tid).next_program()?,
                 Some(Event::Turn { order }) => {
                     if self.waits_for_turn(tid, order) {
@@ -371,7 +378,8 @@ impl Supervisor {
             }
             None => return Err(cut_short(event)),
             // It was killed while it ran, by something that leaves no time to look where.
-            Some(Event::Ended(ended)) => return self.replay_end(tid, ended),
+            Some(Event::Ended(ended)) => return self.replay_end(tid, Some(ended)),
+            Some(Event::Left) => return self.replay_end(tid, None),
             Some(other) => {
                 self.replay_event(tid, other)?;
                 return self.replay_on(tid);
@@ -516,6 +524,7 @@ impl Supervisor {
             | Event::Inherited { .. }
             | Event::Checkpoint(_)
             | Event::Ended(_)
+            | Event::Left
             | Event::Replaced => {
                 let event_number = self.replayer(tid).events;
                 return Err(diverged(event_number, "a thread stops that did not run".to_owned()));
@@ -574,8 +583,8 @@ impl Supervisor {
         self.replay_on(tid)
     }
 
-    /// The recorded process ended here.
-    fn replay_end(&mut self, tid: Tid, ended: event::Ended) -> Outcome<()> {
+    /// The recorded process ended here, or no more of it was recorded.
+    fn replay_end(&mut self, tid: Tid, ended: Option<event::Ended>) -> Outcome<()> {
         self.end_turn(tid);
         let replayer = self.replayer(tid);
         let running = replayer.last;
@@ -595,7 +604,8 @@ impl Supervisor {
         let events = self.replayer(tid).events;
         self.report.events += events;
         if tid == self.first {
-            self.report.ended = Some(match ended {
+            self.report.region_left = ended.is_none();
+            self.report.ended = ended.map(|ended| match ended {
                 event::Ended::Status(status) => Ended::Status(status),
                 event::Ended::Signal(signal) => Ended::Signal(signal),
             });

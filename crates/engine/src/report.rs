@@ -38,9 +38,23 @@ pub struct Report {
     pub first: i32,
     /// Events that were recorded or replayed.
     pub events: u64,
+    pub instructions_recorded: u64,
     pub log_bytes: u64,
+    /// Why nothing was recorded.
+    pub region_missed: Option<Missed>,
+    /// The program went on when all was recorded that was wanted.
+    pub region_left: bool,
     /// What was found by who looked at a replay.
     pub answer: Option<serde_json::Value>,
+}
+
+/// Why there is nothing of a region.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Missed {
+    /// The program ended before it began, because of this.
+    Start(String),
+    /// Where it was to begin, it was over.
+    Empty,
 }
 
 impl Report {

@@ -21,6 +21,8 @@ use why_translate::context::{COUNT_SLOTS, Slot, TOTAL_BYTES};
 pub struct SpaceId(pub u32);
 
 pub struct Space {
+    /// Whose it is: others may be guests in it, as after `vfork`.
+    pub process: Tid,
     pub memory: Memory,
     /// The target's GS base.
     pub context: Address,
@@ -68,8 +70,9 @@ pub struct Space {
 
 impl Space {
     /// A space that nobody uses yet and in which nothing is mapped.
-    pub fn new(memory: Memory, code: Rc<RefCell<Code>>) -> Space {
+    pub fn new(process: Tid, memory: Memory, code: Rc<RefCell<Code>>) -> Space {
         Space {
+            process,
             memory,
             context: 0,
             glue: Glue(0),

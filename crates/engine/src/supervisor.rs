@@ -65,6 +65,8 @@ pub struct Supervisor {
     /// The CPU that programs are shown.
     pub(crate) view: View,
     pub(crate) recorder: Option<Recorder>,
+    /// All are to stop: nobody has a turn.
+    pub(crate) stops_all: bool,
     /// Threads of replayed processes whose turn has come.
     pub(crate) woken: VecDeque<Tid>,
     /// Of each process that is replayed.
@@ -88,6 +90,7 @@ impl Supervisor {
             archives: FxHashMap::default(),
             view: View::native(),
             recorder: None,
+            stops_all: false,
             woken: VecDeque::new(),
             replayers: FxHashMap::default(),
         }

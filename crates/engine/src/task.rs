@@ -47,6 +47,9 @@ pub struct Task {
     pub stops_at: Option<u64>,
     /// The count when it was last looked at on the way there.
     pub looked_at: Option<u64>,
+    /// The watched address at which it has been seen, and its stack pointer there, until it
+    /// has executed that instruction.
+    pub passing: Option<(Address, Address)>,
     /// When its last handler returned.
     pub handled: Option<Instant>,
     /// Signals of timers that came too early after that, and whether they have been sent

@@ -60,8 +60,12 @@ impl Supervisor {
         if tid == self.first && !self.replays() {
             self.report.ended = Some(ended);
             self.report.first = tid;
+            self.report.region_missed = self.give_up_region();
             if let Some(recorder) = &self.recorder {
+                self.report.first = recorder.first_recorded(tid);
                 self.report.events = recorder.events;
+                self.report.instructions_recorded = recorder.instructions;
+                self.report.region_left = recorder.has_left();
                 self.report.log_bytes = recorder.bytes;
             }
             self.report.descendants_alive = self.processes_alive();
@@ -177,6 +181,7 @@ impl Supervisor {
             robust_list: 0,
             in_part: None,
             looked_at: None,
+            passing: None,
             handled: None,
             vectors_at_call: None,
             early: Vec::new(),

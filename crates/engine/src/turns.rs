@@ -42,6 +42,12 @@ impl Supervisor {
 
     /// Puts a thread into the cache.
     pub(crate) fn turn(&mut self, tid: Tid) -> Outcome<()> {
+        if self.stops_all {
+            let space = self.space_of(tid);
+            space.current = None;
+            space.ready.push_front(tid);
+            return Ok(());
+        }
         if self.waits_for_others(tid) {
             return Ok(());
         }
@@ -162,7 +168,7 @@ impl Supervisor {
     pub(crate) fn preempted(&mut self, tid: Tid) -> Outcome<()> {
         let space = self.tasks[&tid].space;
         let must = std::mem::take(&mut self.space_of(tid).must_stop);
-        let due = self.checkpoint_due(space) || must;
+        let due = self.checkpoint_due(space) || self.border_due(space) || must;
         if self.space_of(tid).ready.is_empty() && !due && !self.others_wait(space) {
             return Ok(ptrace::resume(tid, 0)?);
         }

@@ -113,6 +113,8 @@ pub enum Event {
     },
     /// The process is over.
     Ended(Ended),
+    /// The process went on, but no more of it was to be recorded.
+    Left,
 }
 
 /// Between two chunks of a stream.

@@ -25,6 +25,9 @@ pub struct Manifest {
     /// What the schedule followed from, if it was varied.
     #[serde(default)]
     pub seed: Option<u64>,
+    /// If only a part of the run was to be recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<Region>,
     /// Written at the end; without it, the recording was cut short.
     pub finished: Option<Finished>,
     /// Of all that is written here, with zeroes in its own place.
@@ -54,6 +57,19 @@ pub struct Finished {
     pub seconds: f64,
 }
 
+/// The part of a run that was recorded, as it was asked for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Region {
+    /// Where it begins, if not with the program.
+    pub from: Option<String>,
+    /// Where it ends, if not with the program.
+    pub until: Option<String>,
+    /// The processes that there were when it began, so far as something of them was recorded.
+    pub processes: Vec<i32>,
+    /// It ended before the program did.
+    pub left: bool,
+}
+
 impl Manifest {
     pub fn new(command: Vec<String>, directory: String, cpu: Cpu) -> Manifest {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -65,6 +81,7 @@ impl Manifest {
             recorded_at: now.map_or(0, |now| now.as_secs()),
             cpu,
             seed: None,
+            region: None,
             finished: None,
             checksum: NO_CHECKSUM.to_owned(),
         }

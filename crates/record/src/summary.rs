@@ -18,7 +18,9 @@ pub struct Process {
     pub instructions: u64,
     pub events: u64,
     pub bytes: u64,
-    /// None if the recording was cut short.
+    /// It went on when all was recorded that was wanted.
+    pub left: bool,
+    /// None if it went on, or if the recording was cut short.
     pub ended: Option<Ended>,
 }
 
@@ -42,6 +44,7 @@ pub fn processes(recording: &Recording) -> Result<Vec<Process>> {
                 Event::Stopped { instructions, .. } => process.instructions += instructions,
                 Event::Resumed { thread, .. } => drop(threads.insert(thread)),
                 Event::Forked { child } => children.push(child),
+                Event::Left => process.left = true,
                 Event::Ended(ended) => process.ended = Some(ended),
                 _ => {}
             }

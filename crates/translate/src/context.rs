@@ -103,19 +103,21 @@ pub enum CallClass {
     /// Like `Asks`, but an `mmap` of private memory that is not executable, at an
     /// address of the kernel's choice, need not ask.
     Maps = 6,
+    /// Like `MayBlock`, but not if the descriptor in rdi is watched.
+    Watched = 7,
     /// Made here and logged; it writes no memory.
-    Logged = 7,
+    Logged = 8,
     /// The same, and it may wait.
-    LoggedMayBlock = 8,
+    LoggedMayBlock = 9,
     /// Like `LoggedMayBlock`, but not if the descriptor in rdi is watched.
-    LoggedWrite = 9,
+    LoggedWrite = 10,
     /// Like `LoggedMayBlock`; it fills the buffer in rsi, of rdx bytes, as far as the result
     /// says.
-    LoggedRead = 10,
+    LoggedRead = 11,
     /// Like `Logged`; it fills so many bytes at rsi.
-    Logged16 = 11,
-    Logged144 = 12,
+    Logged16 = 12,
+    Logged144 = 13,
     /// `gettimeofday`, which fills 16 bytes at rdi: made here where its number is known when
     /// translating, if rdi is not null and rsi is.
-    LoggedTime = 13,
+    LoggedTime = 14,
 }

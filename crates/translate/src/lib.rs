@@ -21,7 +21,7 @@ mod xsave;
 pub use emit::{Literal, Patch};
 pub use features::Features;
 pub use scan::{Fetch, is_cut_off};
-pub use translate::{Calls, Request, TranslateError, translate};
+pub use translate::{Calls, LeaveBefore, Request, TranslateError, translate};
 pub use unit::{Borrowed, Exit, ExitKind, InsnSpan, Place, SpanDetail, Unit};
 
 /// What is woven into the translated code.

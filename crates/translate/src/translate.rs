@@ -40,8 +40,8 @@ pub struct Request {
     pub at_most: Option<usize>,
     /// Whether calls are logged, or come from the log.
     pub calls: Calls,
-    /// Leave before instructions whose results vary from run to run.
-    pub leave_before_varying: bool,
+    /// Before which instructions the unit is left.
+    pub leave_before: LeaveBefore,
     /// The CPU features that the application is shown.
     pub shown: Features,
     /// The same, and those that it has used nevertheless: a unit ends before an instruction
@@ -60,9 +60,33 @@ pub struct Request {
     pub transactions: bool,
 }
 
-/// What becomes of the classes of calls that are logged.
+/// Instructions whose results the supervisor tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaveBefore {
+    Nothing,
+    /// Those that ask what the CPU is.
+    Questions,
+    /// All whose results vary from run to run or from machine to machine.
+    Varying,
+}
+
+impl LeaveBefore {
+    fn concerns(self, insn: &Instruction) -> bool {
+        match self {
+            LeaveBefore::Nothing => false,
+            LeaveBefore::Questions => {
+                matches!(insn.mnemonic(), Mnemonic::Cpuid | Mnemonic::Xgetbv)
+            }
+            LeaveBefore::Varying => varies(insn),
+        }
+    }
+}
+
+/// What becomes of the classes of calls that are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Calls {
+    /// There are none: nothing is recorded.
+    Made,
     /// They are made, and what comes of them is logged.
     Logged,
     /// They are not made; what came of them is in the log.
@@ -98,9 +122,8 @@ pub fn translate(request: &Request, fetch: &mut Fetch) -> Result<Unit, Translate
     if request.verify {
         cut_for_verification(&mut scanned);
     }
-    if request.leave_before_varying
-        && let Some(last) = scanned.iter().position(|scanned| varies(&scanned.insn))
-    {
+    let leaves = |scanned: &Scanned| request.leave_before.concerns(&scanned.insn);
+    if let Some(last) = scanned.iter().position(leaves) {
         scanned.truncate(last + 1);
     }
     if let Some(end) = scanned.iter().position(|scanned| unexpected(&scanned.insn, request)) {
@@ -376,7 +399,7 @@ impl<'a> Translator<'a> {
     fn instruction(&mut self, index: usize, all: &[Scanned]) -> Result<bool, TranslateError> {
         let insn = &all[index];
         let executed = index as u32 + 1;
-        if self.request.leave_before_varying && varies(&insn.insn) {
+        if self.request.leave_before.concerns(&insn.insn) {
             self.leave(ExitKind::Varies { pc: insn.insn.ip() }, executed - 1);
             return Ok(true);
         }

@@ -15,7 +15,7 @@ fn request(tool: Tool) -> Request {
         at_most: None,
         call_class: |_| CallClass::Direct,
         trace_id: 16,
-        leave_before_varying: false,
+        leave_before: why_translate::LeaveBefore::Nothing,
         expected: Features::ALL,
         shown: Features::ALL,
         limit_xsave: false,

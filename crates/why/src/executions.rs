@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use why_engine::{Module, Observer, Scene, Then};
 use why_record::registers::RIP;
-use why_symbols::{LineSearch, LinkAddress};
+use why_symbols::{Image, LineSearch, LinkAddress};
 
 /// What is known of some code once a recording has been replayed.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -20,6 +20,33 @@ pub struct Counted {
 }
 
 impl Counted {
+    /// Where the code begins, as far as it is in a file.
+    pub fn look_for(&mut self, code: &Code, image: &Image) -> BTreeSet<LinkAddress> {
+        match code {
+            Code::Function(name) => image.search_function(name),
+            Code::Line { file, line } => {
+                let mut search = LineSearch::default();
+                image.search_line(file, *line, &mut search);
+                self.file_is_known |= search.file_is_known;
+                let next = [self.next_line, search.next_line];
+                self.next_line = next.into_iter().flatten().min();
+                search.addresses
+            }
+        }
+    }
+
+    /// Where that is in a module of the file.
+    pub fn place(
+        &mut self,
+        linked: &BTreeSet<LinkAddress>,
+        module: &why_symbols::Module,
+    ) -> Vec<u64> {
+        let mapped = linked.iter().map(|address| module.mapped(*address));
+        let inside: Vec<u64> = mapped.filter(|at| module.range.contains(at)).collect();
+        self.is_known |= !inside.is_empty();
+        inside
+    }
+
     /// Why there is no such execution.
     pub fn none(&self, code: &Code, number: Option<u64>) -> String {
         match (code, number) {
@@ -28,7 +55,7 @@ impl Counted {
             }
             _ if self.is_known => format!("{code} was never executed"),
             (Code::Line { file, .. }, _) if !self.file_is_known => format!(
-                "no code that was recorded was made from a file {file}; was the program built \
+                "no code that was executed was made from a file {file}; was the program built \
                  with -g?"
             ),
             (Code::Line { line, .. }, _) => match self.next_line {
@@ -36,7 +63,7 @@ impl Counted {
                 None => format!("there is no code of line {line}, nor of any behind it"),
             },
             (Code::Function(name), _) => {
-                format!("there is no function {name} in what was recorded")
+                format!("there is no function {name} in what was mapped")
             }
         }
     }
@@ -55,24 +82,13 @@ struct Finder {
 
 impl Finder {
     fn addresses(&mut self, module: &Module) -> Vec<u64> {
-        let Some(module) = self.images.module(module) else {
-            return Vec::new();
-        };
-        let linked: BTreeSet<LinkAddress> = match &self.code {
-            Code::Function(name) => module.image.search_function(name),
-            Code::Line { file, line } => {
-                let mut search = LineSearch::default();
-                module.image.search_line(file, *line, &mut search);
-                self.found.file_is_known |= search.file_is_known;
-                let next = [self.found.next_line, search.next_line];
-                self.found.next_line = next.into_iter().flatten().min();
-                search.addresses
+        match self.images.module(module) {
+            Some(module) => {
+                let linked = self.found.look_for(&self.code, &module.image);
+                self.found.place(&linked, &module)
             }
-        };
-        let mapped = linked.into_iter().map(|address| module.mapped(address));
-        let inside: Vec<u64> = mapped.filter(|at| module.range.contains(at)).collect();
-        self.found.is_known |= !inside.is_empty();
-        inside
+            None => Vec::new(),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod print;
 mod progress;
 mod record;
 mod recordings;
+mod region;
 mod replay;
 mod run;
 mod tries;

@@ -1,5 +1,6 @@
 //! `why record`: runs a program and keeps what is needed to run it again, identically.
 
+use crate::region::{self, Where};
 use crate::run::end_like;
 use crate::tries;
 use std::ffi::OsString;
@@ -8,6 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use why_engine::launch::{self, Chaos, Command, Course};
 use why_engine::{Ended, EngineError, Report, Wanted, cpu};
+use why_record::RecordError;
 use why_record::cpu::Shown;
 use why_record::event;
 use why_record::manifest::{Finished, Manifest, Stuck};
@@ -28,6 +30,14 @@ pub struct Args {
     #[arg(long, value_name = "EVENTS", num_args = 0..=1, default_missing_value = "100",
           value_parser = clap::value_parser!(u64).range(1..))]
     hash: Option<u64>,
+
+    /// Begin to record here: FUNC[#N], FILE:LINE[#N], or a number of instructions
+    #[arg(long, value_name = "WHERE", conflicts_with_all = ["chaos", "seed", "tries"])]
+    from: Option<Where>,
+
+    /// Record no farther than here
+    #[arg(long, value_name = "WHERE", conflicts_with_all = ["chaos", "seed", "tries"])]
+    until: Option<Where>,
 
     /// The CPU that the program is shown
     #[arg(long, value_enum, default_value_t = ShownCpu::V3)]
@@ -143,8 +153,17 @@ fn record(args: &Args) -> Result<Option<Ended>, EngineError> {
         return tries::record(args, seeds.expect("tries have seeds"));
     }
     let chaos = seeds.map(|seeds| args.chaos(seeds.start));
+    let (from, until) = (args.from.as_ref(), args.until.as_ref());
+    region::check(from, until)
+        .map_err(|message| EngineError::CannotStart { status: crate::FAILED, message })?;
     let recording = args.create()?;
     let report = run(args, &recording.path, chaos)?;
+    if let (Some(from), Some(missed)) = (from, &report.region_missed) {
+        let what = format!("cannot delete {}", recording.path.display());
+        std::fs::remove_dir_all(&recording.path).map_err(RecordError::system(what))?;
+        eprintln!("why: nothing was recorded: {}", region::why_missed(from, until, missed));
+        return Ok(report.ended);
+    }
     if let Some(stuck) = report.stuck {
         eprintln!("why: {}", how_stuck(stuck));
     }
@@ -152,13 +171,23 @@ fn record(args: &Args) -> Result<Option<Ended>, EngineError> {
         eprintln!("why: recorded to {}", recording.path.display());
         eprintln!(
             "why: {} instructions, {} events, {} bytes of log",
-            report.instructions, report.events, report.log_bytes
+            instructions(&report, args),
+            report.events,
+            report.log_bytes
         );
         if let Some(chaos) = chaos {
             eprintln!("why: seed {}", chaos.seed);
         }
     }
     Ok(report.ended)
+}
+
+/// Those that were recorded.
+fn instructions(report: &Report, args: &Args) -> u64 {
+    match (&args.from, &args.until) {
+        (None, None) => report.instructions,
+        _ => report.instructions_recorded,
+    }
 }
 
 pub fn how_stuck(stuck: Stuck) -> String {
@@ -178,6 +207,7 @@ pub fn how_stuck(stuck: Stuck) -> String {
 pub fn run(args: &Args, path: &Path, chaos: Option<Chaos>) -> Result<Report, EngineError> {
     let began = Instant::now();
     let words = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let (from, until) = (args.from.as_ref(), args.until.as_ref());
     let directory = std::env::current_dir().unwrap_or_default().display().to_string();
     let shown = match args.cpu {
         ShownCpu::V3 => Shown::V3,
@@ -185,6 +215,7 @@ pub fn run(args: &Args, path: &Path, chaos: Option<Chaos>) -> Result<Report, Eng
     };
     let mut manifest = Manifest::new(words, directory, cpu::manifest_entry(shown));
     manifest.seed = chaos.map(|chaos| chaos.seed);
+    manifest.region = region::manifest_entry(from, until);
     manifest.write(path)?;
     let command = Command {
         words: args.command.clone(),
@@ -197,9 +228,13 @@ pub fn run(args: &Args, path: &Path, chaos: Option<Chaos>) -> Result<Report, Eng
             hashes: args.hash,
             cpu: shown,
             chaos,
+            region: region::region(from, until),
         }),
     };
     let report = launch::run(&command)?;
+    if report.region_missed.is_some() {
+        return Ok(report);
+    }
     let ended = match report.ended.expect("the program has ended") {
         Ended::Status(status) => event::Ended::Status(status),
         Ended::Signal(signal) => event::Ended::Signal(signal),
@@ -208,12 +243,17 @@ pub fn run(args: &Args, path: &Path, chaos: Option<Chaos>) -> Result<Report, Eng
         ended,
         stuck: report.stuck,
         process: report.first,
-        instructions: report.instructions,
+        instructions: instructions(&report, args),
         events: report.events,
         log_bytes: report.log_bytes,
         seconds: began.elapsed().as_secs_f64(),
     };
     // What the program used of the CPU has been added to it meanwhile.
-    Manifest::change(path, |manifest| manifest.finished = Some(finished))?;
+    Manifest::change(path, |manifest| {
+        manifest.finished = Some(finished);
+        if let Some(region) = &mut manifest.region {
+            region.left = report.region_left;
+        }
+    })?;
     Ok(report)
 }

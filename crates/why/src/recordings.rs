@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use why_engine::cpu;
 use why_record::cpu::{Cpu, Shown};
 use why_record::event::Ended;
-use why_record::manifest::Manifest;
+use why_record::manifest::{Manifest, Region};
 use why_record::store::{self, Recording};
 use why_record::summary::{self, Process};
 use why_record::{RecordError, Result};
@@ -107,6 +107,21 @@ fn how(manifest: &Manifest) -> String {
     }
 }
 
+/// From where to where was recorded.
+fn borders(region: &Region) -> String {
+    let place = |place: &Option<String>, else_with: &str| match place {
+        None => else_with.to_owned(),
+        Some(text) if text.parse::<u64>().is_ok() => format!("instruction {text}"),
+        Some(text) => text.clone(),
+    };
+    let from = place(&region.from, "the start");
+    let until = place(&region.until, "the end");
+    match region.until.is_some() && !region.left {
+        true => format!("from {from} until the end: {until} was never reached"),
+        false => format!("from {from} until {until}"),
+    }
+}
+
 fn ended(ended: Ended) -> String {
     match ended {
         Ended::Status(status) => format!("status {status}"),
@@ -128,6 +143,9 @@ fn print_info(args: &InfoArgs) -> Result<()> {
     println!("cpu        {}", shown_cpu(&manifest.cpu));
     if let Some(seed) = manifest.seed {
         println!("seed       {seed}");
+    }
+    if let Some(region) = &manifest.region {
+        println!("region     {}", borders(region));
     }
     println!("ended      {}", how(&manifest));
     if let Some(stuck) = manifest.finished.as_ref().and_then(|finished| finished.stuck) {
@@ -163,7 +181,11 @@ fn shown_cpu(cpu: &Cpu) -> String {
 }
 
 fn print_tree(process: &Process, all: &[Process], depth: usize) {
-    let ended = process.ended.map_or("cut short".to_owned(), ended);
+    let ended = match process.ended {
+        Some(how) => ended(how),
+        None if process.left => "went on".to_owned(),
+        None => "cut short".to_owned(),
+    };
     let commands: Vec<String> = process.commands.iter().map(|words| words.join(" ")).collect();
     let commands = if commands.is_empty() { "(forked)".to_owned() } else { commands.join(" => ") };
     let threads = match process.threads {
@@ -189,6 +211,7 @@ fn as_json(recording: &Recording, manifest: &Manifest, processes: &[Process]) ->
                 "events": process.events,
                 "log_bytes": process.bytes,
                 "ended": process.ended.map(ended),
+                "left": process.left,
             })
         })
         .collect();

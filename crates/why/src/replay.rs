@@ -60,6 +60,9 @@ fn replay(args: &Args) -> Result<Report, EngineError> {
     let report = run(&recording, How { from, look, verify: args.verify })?;
     if args.stats {
         eprintln!("why: {} instructions, {} events", report.instructions, report.events);
+        if report.region_left {
+            eprintln!("why: the program went on; no more of it was recorded");
+        }
     }
     Ok(report)
 }
@@ -90,6 +93,11 @@ pub fn run(recording: &Recording, how: How) -> Result<Report, EngineError> {
         Some(_) => wanted,
         None => with_a_program(recording, wanted)?,
     };
+    let begun_with = manifest.region.map(|region| region.processes).unwrap_or_default();
+    let beside = match begun_with.contains(&process) && process == first_process(recording)? {
+        true => begun_with.into_iter().filter(|other| *other != process).collect(),
+        false => Vec::new(),
+    };
     launch::run(&Command {
         words: manifest.command.iter().map(Into::into).collect(),
         tool: why_engine::Tool::Exact,
@@ -99,6 +107,7 @@ pub fn run(recording: &Recording, how: How) -> Result<Report, EngineError> {
             recording: recording.path.clone(),
             process,
             from: how.from,
+            beside,
             verify: how.verify,
             look: how.look.map(Rc::new),
         }),
@@ -117,8 +126,12 @@ pub fn events_before(moment: Moment) -> Option<u64> {
 /// The process that was started. Of a recording that was cut short, others may have no known
 /// parent either: what the parent's stream said of them may not have been written.
 fn first_process(recording: &Recording) -> Result<i32, EngineError> {
-    if let Some(finished) = recording.manifest()?.finished {
+    let manifest = recording.manifest()?;
+    if let Some(finished) = manifest.finished {
         return Ok(finished.process);
+    }
+    if let Some(first) = manifest.region.as_ref().and_then(|region| region.processes.first()) {
+        return Ok(*first);
     }
     let processes = summary::processes(recording)?;
     let first = processes.iter().find(|p| p.parent.is_none() && p.began_as_program);

@@ -61,6 +61,11 @@ impl Checkpoints {
         }
     }
 
+    /// What was done before is not to be done again.
+    pub(super) fn begin_after(&mut self, instructions: u64) {
+        self.done = instructions;
+    }
+
     /// Whether it is time for another one.
     fn is_due(&self, work: u64) -> bool {
         let Some(interval) = self.interval else {

@@ -11,6 +11,52 @@ use why_record::event::{Event, Source, Stream};
 use why_translate::context::WATCHED_DESCRIPTORS;
 
 impl Supervisor {
+    /// A program begins: which of its descriptors are the standard streams.
+    pub(crate) fn follow_streams(&mut self, tid: Tid) {
+        let pid = self.tasks[&tid].pid;
+        let Some(recorder) = &mut self.recorder else {
+            return;
+        };
+        recorder.unmapped.remove(&pid);
+        let streams = recorder.streams.entry(pid);
+        streams
+            // What is closed on exec is closed now.
+            .and_modify(|streams| {
+                streams.retain(|fd, _| std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).is_ok());
+            })
+            .or_insert_with(|| FxHashMap::from_iter([(1, Stream::Output), (2, Stream::Error)]));
+        self.watch_streams(tid);
+    }
+
+    /// While a process is not recorded, the supervisor only wants to know what becomes of its
+    /// standard streams.
+    fn watch_streams(&mut self, tid: Tid) {
+        let (space, pid) = (self.space_id(tid), self.tasks[&tid].pid);
+        let streams = self.recorder.as_ref().and_then(|recorder| recorder.streams.get(&pid));
+        let is_stream = |fd| streams.is_some_and(|streams| streams.contains_key(&fd));
+        let table: Vec<u8> = (0..256).map(|fd| u8::from(is_stream(fd))).collect();
+        let space = &self.spaces[&space];
+        // Fails only when the process is gone.
+        let _ = space.memory.write(space.context + WATCHED_DESCRIPTORS as u64, &table);
+    }
+
+    /// What an unrecorded thread's last call did to the standard streams.
+    pub(super) fn follow_unrecorded_call(&mut self, tid: Tid, at: &Registers) {
+        let pid = self.tasks[&tid].pid;
+        self.task(tid).frame = None;
+        let call = self.task(tid).recorded_call.take();
+        let Some((recorder, call)) = self.recorder.as_mut().zip(call) else {
+            return;
+        };
+        let Some(name) = crate::calls::name(call.rax as u32) else {
+            return;
+        };
+        let streams = recorder.streams.entry(pid).or_default();
+        if follow_descriptors(streams, name, &call, at.rax) {
+            self.watch_streams(tid);
+        }
+    }
+
     /// Which descriptors the supervisor must see written to.
     pub(super) fn watch_descriptors(&mut self, tid: Tid) {
         let pid = self.tasks[&tid].pid;
@@ -124,16 +170,16 @@ impl Supervisor {
     }
 }
 
-/// What a call does to the descriptors of the standard streams.
+/// What a call does to the descriptors of the standard streams; whether it does anything.
 fn follow_descriptors(
     streams: &mut FxHashMap<i32, Stream>,
     name: &str,
     r: &Registers,
     result: u64,
-) {
+) -> bool {
     let result = result as i64;
     if result < 0 {
-        return;
+        return false;
     }
     let copies = match name {
         "dup" | "dup2" | "dup3" => true,
@@ -149,7 +195,10 @@ fn follow_descriptors(
         streams.remove(&(r.rdi as i32));
     } else if name == "close_range" && r.rdx & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0 {
         streams.retain(|&fd, _| !(r.rdi as u32..=r.rsi as u32).contains(&(fd as u32)));
+    } else {
+        return false;
     }
+    true
 }
 
 /// Which descriptors are others after a call.

@@ -113,6 +113,9 @@ impl Supervisor {
             Ended::Status(status) => event::Ended::Status(status),
             Ended::Signal(signal) => event::Ended::Signal(signal),
         };
+        if recorder.has_left() {
+            return if recorder.logs.contains_key(&space) { recorder.leave(space) } else { Ok(()) };
+        }
         recorder.add(space, &Event::Ended(ended))?;
         recorder.close(space)?;
         self.record_shared_words(space)

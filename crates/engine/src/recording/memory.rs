@@ -17,13 +17,14 @@ impl Supervisor {
     /// Memory that is there, with what is in it.
     pub(super) fn record_mapping(&mut self, tid: Tid, mapping: &Mapping) -> Outcome<()> {
         let source = self.record_fresh_mapping(tid, mapping)?;
-        if mapping.writable || mapping.shared {
+        if mapping.writable || mapping.shared || is_of_lost_file(mapping, &source) {
             self.record_changes(tid, mapping.range.clone(), &source)?;
         }
         Ok(())
     }
 
-    /// Memory that holds nothing but what it was mapped from.
+    /// Memory that holds nothing but what it was mapped from. Of a file that nobody can open
+    /// any more, what is in memory must be told.
     pub(super) fn record_fresh_mapping(&mut self, tid: Tid, mapping: &Mapping) -> Outcome<Source> {
         let range = mapping.range.clone();
         let source = if mapping.name == "[stack]" {
@@ -44,11 +45,17 @@ impl Supervisor {
         } else {
             let path = format!("/proc/{tid}/map_files/{:x}-{:x}", range.start, range.end);
             let recorder = self.recorder.as_mut().expect("recording");
-            let hash = recorder.keep(Path::new(&path)).or_else(|error| match error {
+            let kept = recorder.keep(Path::new(&path)).or_else(|error| match error {
                 Halt::Engine(_) => recorder.keep(Path::new(&mapping.name)),
                 gone => Err(gone),
-            })?;
-            Source::File { hash, offset: mapping.offset, name: mapping.name.clone() }
+            });
+            match kept {
+                Ok(hash) => {
+                    Source::File { hash, offset: mapping.offset, name: mapping.name.clone() }
+                }
+                Err(Halt::Engine(_)) => Source::Zero,
+                Err(gone) => return Err(gone),
+            }
         };
         let access =
             Access { read: mapping.readable, write: mapping.writable, execute: mapping.executable };
@@ -95,7 +102,7 @@ impl Supervisor {
         r: &Registers,
         result: u64,
     ) -> Outcome<()> {
-        if self.recorder.is_none() || (result as i64) <= 0 {
+        if self.log(tid).is_none() || (result as i64) <= 0 {
             return Ok(());
         }
         let at = match r.rax as i64 {
@@ -137,7 +144,7 @@ impl Supervisor {
         r: &Registers,
         result: u64,
     ) -> Outcome<()> {
-        if self.recorder.is_none() || (-4095..0).contains(&(result as i64)) {
+        if self.log(tid).is_none() || (-4095..0).contains(&(result as i64)) {
             return Ok(());
         }
         let pages = |size: u64| size.next_multiple_of(PAGE);
@@ -240,7 +247,10 @@ impl Supervisor {
             };
             // What is shared is still there for others.
             if !part.shared {
-                self.record_fresh_mapping(tid, &part)?;
+                let source = self.record_fresh_mapping(tid, &part)?;
+                if is_of_lost_file(&part, &source) {
+                    self.record_changes(tid, part.range.clone(), &source)?;
+                }
             }
         }
         Ok(())
@@ -263,6 +273,11 @@ impl Supervisor {
             Ok(())
         }
     }
+}
+
+/// Whether memory was mapped from a file of which no copy could be made.
+pub(super) fn is_of_lost_file(mapping: &Mapping, source: &Source) -> bool {
+    mapping.inode != 0 && *source == Source::Zero
 }
 
 fn access(protection: u64) -> Access {

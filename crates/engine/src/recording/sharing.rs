@@ -182,11 +182,16 @@ impl Supervisor {
         objects.into_iter().try_for_each(|object| self.share(object))
     }
 
-    /// Lets those who share an object take turns from now on, after what they have done.
+    /// Lets those who share an object take turns from now on, after what they have done. What
+    /// a new one finds there must not change while it is told.
     fn share(&mut self, object: Object) -> Outcome<()> {
         let recorder = self.recorder.as_mut().expect("recording");
-        let mut new = recorder.sharing.sharers(object);
+        let all = recorder.sharing.sharers(object);
+        let mut new = all.clone();
         new.retain(|space| recorder.sharing.members.insert(*space));
+        if new.is_empty() {
+            return Ok(());
+        }
         for &space in &new {
             if let Some(log) = recorder.logs.get_mut(&space) {
                 log.checkpoints.give_up();
@@ -198,8 +203,10 @@ impl Supervisor {
                 space.careful = true;
             }
         }
-        for space in new {
+        for space in all {
             self.stop_running(space)?;
+        }
+        for space in new {
             let recorder = self.recorder.as_mut().expect("recording");
             recorder.begin_turn(space)?;
         }

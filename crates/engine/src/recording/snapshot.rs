@@ -1,6 +1,7 @@
 //! The whole state of a process, as events that lead to it.
 
 use super::KERNELS;
+use super::memory::is_of_lost_file;
 use crate::cpu::vectors;
 use crate::maps;
 use crate::memory::{Address, PAGE};
@@ -25,7 +26,7 @@ impl Supervisor {
         let pages = Pages::open(tid)?;
         for mapping in shown.iter().filter(|m| !KERNELS.contains(&m.name.as_str())) {
             let source = self.record_fresh_mapping(tid, mapping)?;
-            if mapping.shared {
+            if mapping.shared || is_of_lost_file(mapping, &source) {
                 self.record_filled(tid, mapping.range.clone(), true)?;
                 continue;
             }

@@ -71,6 +71,12 @@ impl Supervisor {
 
     /// A thread has come to where somebody has to look how far it has come.
     pub(crate) fn stopped_on_the_way(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        if self.space_of(tid).schedule.is_some() {
+            return self.run_stretch(tid, registers);
+        }
+        if !self.replays() {
+            return self.stopped_at_border(tid, registers);
+        }
         if let Some((rip, rcx)) = self.task(tid).in_part.take() {
             self.adjust_count(tid, -1);
             let cause = self.replayer(tid).next.as_ref().map(|stop| stop.cause);
@@ -79,8 +85,7 @@ impl Supervisor {
         }
         let stops_at = self.task(tid).stops_at;
         match stops_at {
-            Some(at) if self.replays() => self.run_up_to(tid, registers, at),
-            Some(_) => self.run_stretch(tid, registers),
+            Some(at) => self.run_up_to(tid, registers, at),
             None if self.is_watched(tid, registers.rip) => {
                 self.reached(tid, &registers)?;
                 self.enter_few(tid, registers, 1, false)

@@ -41,18 +41,16 @@ impl Translator<'_> {
             Some(CallClass::OpensRsi) => self.open_call(&[0x8b, 0x0e], supervised, executed),
             Some(CallClass::Asks) => self.ask(next, executed),
             Some(CallClass::Maps) => self.map_call(next, executed),
+            Some(CallClass::Watched) => {
+                self.unless_watched(supervised, executed);
+                self.unless_others_ready(supervised, executed);
+            }
             Some(class) if class.is_logged() => {
-                match self.request.calls {
-                    Calls::Logged => self.logged_call(Some(class), next, executed),
-                    Calls::Replayed => self.replayed_call(Some(class), next, executed),
-                }
+                self.logged_or_replayed(Some(class), next, executed);
                 return false;
             }
-            None if self.request.tool == Tool::Exact => {
-                match self.request.calls {
-                    Calls::Logged => self.logged_call(None, next, executed),
-                    Calls::Replayed => self.replayed_call(None, next, executed),
-                }
+            None if self.request.tool == Tool::Exact && self.request.calls != Calls::Made => {
+                self.logged_or_replayed(None, next, executed);
                 return false;
             }
             Some(other) => unreachable!("{other:?} is a class of calls"),
@@ -68,6 +66,14 @@ impl Translator<'_> {
         self.unless_faulted(next, executed);
         self.load_address(reg::RCX, next);
         false
+    }
+
+    fn logged_or_replayed(&mut self, class: Option<CallClass>, next: u64, executed: u32) {
+        match self.request.calls {
+            Calls::Made => unreachable!("no class of these calls is a logged one"),
+            Calls::Logged => self.logged_call(class, next, executed),
+            Calls::Replayed => self.replayed_call(class, next, executed),
+        }
     }
 
     /// Behind a call: it may have failed only because of the engine.
