@@ -7,10 +7,12 @@ mod checkpoints;
 mod descriptors;
 mod ends;
 mod memory;
+mod reads;
 mod sharing;
 mod snapshot;
 
 use checkpoints::Checkpoints;
+use reads::OpenFiles;
 use sharing::Sharing;
 
 use crate::cpu::vectors;
@@ -65,6 +67,8 @@ pub struct Recorder {
     streams: FxHashMap<Tid, FxHashMap<i32, Stream>>,
     /// Descriptors of processes that are known not to be of files that are mapped.
     unmapped: FxHashMap<Tid, FxHashSet<i32>>,
+    /// What large files each process has open.
+    open_files: FxHashMap<Tid, OpenFiles>,
     /// How many writes to standard streams there were.
     outputs: u64,
     /// How many programs each process has executed, and the events up to the last one.
@@ -118,6 +122,7 @@ impl Recorder {
             sharing: Sharing::default(),
             streams: FxHashMap::default(),
             unmapped: FxHashMap::default(),
+            open_files: FxHashMap::default(),
             outputs: 0,
             programs: FxHashMap::default(),
             events_before: FxHashMap::default(),
@@ -162,7 +167,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Keeps a copy of a file that is mapped.
+    /// Keeps a copy of a file that is mapped or read.
     fn keep(&mut self, path: &Path) -> Outcome<Hash> {
         let reading = |error| {
             let what = format!("cannot read {} to keep a copy", path.display());
@@ -209,6 +214,7 @@ impl Supervisor {
         };
         recorder.open(space, pid)?;
         recorder.unmapped.remove(&pid);
+        recorder.find_open_files(pid);
         let streams = recorder.streams.entry(pid);
         streams
             // What is closed on exec is closed now.
@@ -389,7 +395,10 @@ impl Supervisor {
             return Err(crate::unknown::call(call.rax, call.rip - 2).into());
         };
         for range in written {
-            self.record_memory(tid, range)?;
+            match name {
+                "read" | "pread64" => self.record_read(tid, name, &call, range)?,
+                _ => self.record_memory(tid, range)?,
+            }
         }
         self.record_written_file(tid, name, &call)?;
         self.record_output(tid, name, &call, result)

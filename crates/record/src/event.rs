@@ -113,6 +113,22 @@ pub enum Event {
     },
     /// The process is over.
     Ended(Ended),
+    /// Memory now holds what a kept file holds from an offset on.
+    Copied {
+        at: u64,
+        size: u64,
+        hash: Hash,
+        offset: u64,
+    },
+    /// A call among those that the thread made while it ran: it wrote what a kept file holds
+    /// from an offset on.
+    CallFromFile {
+        number: u32,
+        result: u64,
+        hash: Hash,
+        offset: u64,
+        size: u32,
+    },
 }
 
 /// Between two chunks of a stream.
