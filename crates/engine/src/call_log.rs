@@ -14,8 +14,7 @@ use crate::shared::SharedMemory;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
 use std::ops::Range;
-use why_record::event::Event;
-use why_translate::context::{LOG_NEXT, LOG_ROOM, SMALL_STACK};
+use why_translate::context::{LOG_HEADER, LOG_NEXT, LOG_ROOM, SMALL_STACK};
 
 /// How much the target can write before somebody reads it.
 const LOG_BYTES: usize = 1 << 20;
@@ -25,8 +24,47 @@ const GUARD: u64 = (LOG_ROOM as u64 + 2 * PAGE).next_multiple_of(PAGE);
 /// The end, when replaying.
 const NO_CALL: [u8; 4] = u32::MAX.to_le_bytes();
 
+/// What fits into the log when replaying.
+pub const MOST_FILLED: usize = LOG_BYTES - NO_CALL.len();
+/// The most that one call can have written.
+pub const MOST_WRITTEN: usize = LOG_ROOM as usize - HEADER;
+
+const HEADER: usize = LOG_HEADER as usize;
+
 /// Of the small stack in the context page.
 const STACK_TOP: u64 = 0xb00;
+
+/// A call, as it stands in the log.
+pub struct Record {
+    pub start: usize,
+    pub number: u32,
+    pub result: u64,
+    /// Where in the log there is what it wrote.
+    pub bytes: Range<usize>,
+}
+
+/// The calls in a log, up to where it makes no sense: the target can write anything there.
+pub fn records(log: &[u8]) -> impl Iterator<Item = Record> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let header: &[u8; HEADER] = log.get(start..)?.first_chunk()?;
+        let half = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| header[at + i]));
+        let result = u64::from(half(8)) | u64::from(half(12)) << 32;
+        let bytes = start + HEADER..start + HEADER + half(4) as usize;
+        let record = Record { start, number: half(0), result, bytes };
+        start = record.bytes.end;
+        (start <= log.len()).then_some(record)
+    })
+}
+
+/// What stands in the log in front of what a call wrote.
+pub fn header(number: u32, result: u64, written: u32) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..4].copy_from_slice(&number.to_le_bytes());
+    header[4..8].copy_from_slice(&written.to_le_bytes());
+    header[8..].copy_from_slice(&result.to_le_bytes());
+    header
+}
 
 pub struct CallLog {
     memory: SharedMemory,
@@ -96,7 +134,7 @@ impl Supervisor {
         let mut bytes = vec![0; used as usize];
         log.memory.read(0, &mut bytes);
         space.write_slot(LOG_NEXT, log.base);
-        self.record(tid, &Event::Calls(bytes))
+        self.record_calls(tid, bytes)
     }
 
     /// If the fault is the log's end: empties it and goes on.
@@ -123,7 +161,7 @@ impl Supervisor {
     pub(crate) fn fill_log(&mut self, tid: Tid, calls: &[u8]) {
         let space = self.space_of(tid);
         if let Some(log) = &space.log {
-            let size = calls.len().min(LOG_BYTES - NO_CALL.len());
+            let size = calls.len().min(MOST_FILLED);
             log.memory.write(0, &calls[..size]);
             log.memory.write(size, &NO_CALL);
             space.write_slot(LOG_NEXT, log.base);

@@ -7,6 +7,7 @@ mod checkpoints;
 mod descriptors;
 mod ends;
 mod memory;
+mod reads;
 mod region;
 mod sharing;
 mod snapshot;
@@ -14,6 +15,7 @@ mod snapshot;
 pub use region::{Border, Landmark, MappedCode, Region};
 
 use checkpoints::Checkpoints;
+use reads::OpenFiles;
 use region::Progress;
 use sharing::Sharing;
 
@@ -74,6 +76,8 @@ pub struct Recorder {
     streams: FxHashMap<Tid, FxHashMap<i32, Stream>>,
     /// Descriptors of processes that are known not to be of files that are mapped.
     unmapped: FxHashMap<Tid, FxHashSet<i32>>,
+    /// What large files each process has open.
+    open_files: FxHashMap<Tid, OpenFiles>,
     /// How many writes to standard streams there were.
     outputs: u64,
     /// How many programs each process has executed, and the events up to the last one.
@@ -131,6 +135,7 @@ impl Recorder {
             sharing: Sharing::default(),
             streams: FxHashMap::default(),
             unmapped: FxHashMap::default(),
+            open_files: FxHashMap::default(),
             outputs: 0,
             programs: FxHashMap::default(),
             events_before: FxHashMap::default(),
@@ -184,7 +189,7 @@ impl Recorder {
         self.close(space)
     }
 
-    /// Keeps a copy of a file that is mapped.
+    /// Keeps a copy of a file that is mapped or read.
     fn keep(&mut self, path: &Path) -> Outcome<Hash> {
         let reading = |error| {
             let what = format!("cannot read {} to keep a copy", path.display());
@@ -231,6 +236,7 @@ impl Supervisor {
         };
         recorder.open(space, pid)?;
         recorder.begins_unannounced(pid)?;
+        recorder.find_open_files(pid);
         self.record_executed(tid, pid)?;
         for mapping in maps.iter().filter(|mapping| !KERNELS.contains(&mapping.name.as_str())) {
             self.record_mapping(tid, mapping)?;
@@ -420,7 +426,10 @@ impl Supervisor {
             return Err(crate::unknown::call(call.rax, call.rip - 2).into());
         };
         for range in written {
-            self.record_memory(tid, range)?;
+            match name {
+                "read" | "pread64" => self.record_read(tid, name, &call, range)?,
+                _ => self.record_memory(tid, range)?,
+            }
         }
         self.record_written_file(tid, name, &call)?;
         self.record_output(tid, name, &call, result)

@@ -5,6 +5,7 @@
 //! runs until it stops of itself, or until it has executed as many instructions as the
 //! recorded one had when something came from outside.
 
+mod calls;
 mod look;
 mod memory;
 mod modules;
@@ -27,6 +28,7 @@ use crate::recording::{recorded, settled_at};
 use crate::report::Ended;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
+use calls::Calls;
 use iced_x86::Code;
 use modules::Modules;
 use rustc_hash::FxHashMap;
@@ -67,7 +69,7 @@ pub struct Replayer {
     /// The registers with which a thread stopped last.
     last: Option<Recorded>,
     /// Calls that the running thread makes, in parts; and how much of the log they fill.
-    calls: VecDeque<Vec<u8>>,
+    calls: VecDeque<Calls>,
     filled: usize,
     /// What the running thread will stop for.
     next: Option<Stop>,
@@ -364,11 +366,13 @@ impl Supervisor {
         };
         let vectors = told.or(before.and_then(|saved| saved.vectors));
         replayer.running = thread;
-        let mut next = replayer.next_event()?;
-        while let Some(Event::Calls(calls)) = next {
-            replayer.calls.push_back(calls);
-            next = replayer.next_event()?;
-        }
+        let next = loop {
+            match replayer.next_event()?.map(Calls::told) {
+                Some(Ok(calls)) => replayer.calls.push_back(calls),
+                Some(Err(other)) => break Some(other),
+                None => break None,
+            }
+        };
         let stop = match next {
             Some(Event::Stopped { instructions, cause, registers }) => {
                 let Some(registers) = start.apply(&registers) else {
@@ -392,7 +396,7 @@ impl Supervisor {
             let how = "this CPU refuses the vector registers that are told".to_owned();
             return Err(diverged(event, how));
         }
-        self.next_calls(tid);
+        self.next_calls(tid)?;
         let count = self.space_of(tid).count();
         let (instructions, cause, registers) = stop;
         let at = count.wrapping_add(instructions);
@@ -411,26 +415,6 @@ impl Supervisor {
             return self.enter(tid, application);
         }
         self.run_up_to(tid, application, at)
-    }
-
-    /// Puts the next recorded calls into the log.
-    fn next_calls(&mut self, tid: Tid) {
-        let calls = self.replayer(tid).calls.pop_front().unwrap_or_default();
-        self.replayer(tid).filled = calls.len();
-        self.fill_log(tid, &calls);
-    }
-
-    /// A thread makes a call that is not the next one in the log.
-    pub(crate) fn replay_call(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let filled = self.replayer(tid).filled;
-        let used_up = self.left_in_log(tid, filled) == 0;
-        if used_up && !self.replayer(tid).calls.is_empty() {
-            // It may be in the next part.
-            self.next_calls(tid);
-            self.adjust_count(tid, -1);
-            return self.stopped_on_the_way(tid, Registers { rip: registers.rip - 2, ..registers });
-        }
-        self.replay_stop(tid, &registers, Cause::Call(registers.rax as u32))
     }
 
     /// Registers as the engine has them.
@@ -472,14 +456,9 @@ impl Supervisor {
                 let area = vectors::area(&vectors, size).map_err(|how| diverged(event, how))?;
                 self.replayer(tid).vectors = Some(area);
             }
-            Event::Wrote { at, bytes } => {
-                self.code_replaced(tid, at..at + bytes.len() as u64)?;
-                let written = self.space_of(tid).memory.write(at, &bytes);
-                // Nobody can write through a shared mapping that is read-only.
-                if written.is_err() && !self.replayer(tid).write_to_object(at, &bytes) {
-                    let event = self.replayer(tid).events;
-                    return Err(diverged(event, format!("there is no memory at {at:#x}")));
-                }
+            Event::Wrote { at, bytes } => self.replay_write(tid, at, &bytes)?,
+            Event::Copied { at, size, hash, offset } => {
+                self.replay_copy(tid, at, size, hash, offset)?;
             }
             Event::Mapped { at, size, access, source } => {
                 self.replay_map(tid, at, size, access, &source)?;
@@ -520,6 +499,7 @@ impl Supervisor {
             Event::Stopped { .. }
             | Event::Resumed { .. }
             | Event::Calls(_)
+            | Event::CallFromFile { .. }
             | Event::Turn { .. }
             | Event::Inherited { .. }
             | Event::Checkpoint(_)

@@ -115,6 +115,22 @@ pub enum Event {
     Ended(Ended),
     /// The process went on, but no more of it was to be recorded.
     Left,
+    /// Memory now holds what a kept file holds from an offset on.
+    Copied {
+        at: u64,
+        size: u64,
+        hash: Hash,
+        offset: u64,
+    },
+    /// A call among those that the thread made while it ran: it wrote what a kept file holds
+    /// from an offset on.
+    CallFromFile {
+        number: u32,
+        result: u64,
+        hash: Hash,
+        offset: u64,
+        size: u32,
+    },
 }
 
 /// Between two chunks of a stream.

@@ -63,6 +63,17 @@ impl Files {
         Ok(hash)
     }
 
+    /// How many files there are, and how many bytes they have.
+    pub fn size(&self) -> Result<(u64, u64)> {
+        let reading = || RecordError::system(format!("cannot read {}", self.directory.display()));
+        let mut size = (0, 0);
+        for entry in std::fs::read_dir(&self.directory).map_err(reading())? {
+            let metadata = entry.and_then(|entry| entry.metadata()).map_err(reading())?;
+            size = (size.0 + 1, size.1 + metadata.len());
+        }
+        Ok(size)
+    }
+
     /// Opens a file and makes sure that it is the one.
     pub fn open(&self, hash: Hash) -> Result<File> {
         let path = self.path(hash);
@@ -171,7 +182,7 @@ mod tests {
         // What is written to the original is not written to the copy.
         File::options().write(true).open(&original).unwrap().write_all(b"other").unwrap();
         assert_ne!(keep(), hash);
-        assert_eq!(fs::read_dir(&kept).unwrap().count(), 2);
+        assert_eq!(files.size().unwrap(), (2, 600_000));
         files.open(hash).unwrap();
         assert_eq!(fs::read(files.path(hash)).unwrap(), vec![7; 300_000]);
     }

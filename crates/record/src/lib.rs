@@ -1,7 +1,8 @@
 //! Recordings: what happened to a program that it could not have computed itself.
 //!
 //! A recording is a directory. `manifest.json` says what was recorded, `events/` holds a
-//! [`stream`] of [`event`]s for each process, `files/` the bytes of files that were mapped.
+//! [`stream`] of [`event`]s for each process, `files/` the bytes of files that were
+//! mapped or read.
 //! Nothing here knows how a program is run.
 
 pub mod chunks;

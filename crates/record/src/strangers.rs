@@ -132,6 +132,8 @@ fn events() -> Vec<Event> {
         Event::Hashes { pages: vec![(1, 2), (3, 4)], left_out: vec![(5, 6)] },
         Event::ThreadEnded { thread: 17 },
         Event::Ended(Ended::Signal(9)),
+        Event::Copied { at: 1, size: 2, hash: Hash(3), offset: 4 },
+        Event::CallFromFile { number: 0, result: 5, hash: Hash(3), offset: 4, size: 5 },
     ]
 }
 

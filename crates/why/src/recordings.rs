@@ -133,8 +133,9 @@ fn print_info(args: &InfoArgs) -> Result<()> {
     let recording = find(args.recording.as_deref())?;
     let manifest = recording.manifest()?;
     let processes = summary::processes(&recording)?;
+    let kept = recording.files().size()?;
     if args.json {
-        println!("{}", as_json(&recording, &manifest, &processes));
+        println!("{}", as_json(&recording, &manifest, &processes, kept));
         return Ok(());
     }
     println!("recording  {}", recording.path.display());
@@ -154,6 +155,7 @@ fn print_info(args: &InfoArgs) -> Result<()> {
     let total = |number: fn(&Process) -> u64| processes.iter().map(number).sum::<u64>();
     println!("executed   {} instructions", total(|p| p.instructions));
     println!("log        {} events, {} bytes", total(|p| p.events), total(|p| p.bytes));
+    println!("files      {} kept, {} bytes", kept.0, kept.1);
     println!();
     let known = |pid: i32| processes.iter().any(|process| process.pid == pid);
     for root in processes.iter().filter(|p| p.parent.is_none_or(|parent| !known(parent))) {
@@ -198,7 +200,12 @@ fn print_tree(process: &Process, all: &[Process], depth: usize) {
     }
 }
 
-fn as_json(recording: &Recording, manifest: &Manifest, processes: &[Process]) -> serde_json::Value {
+fn as_json(
+    recording: &Recording,
+    manifest: &Manifest,
+    processes: &[Process],
+    kept: (u64, u64),
+) -> serde_json::Value {
     let processes: Vec<_> = processes
         .iter()
         .map(|process| {
@@ -222,6 +229,7 @@ fn as_json(recording: &Recording, manifest: &Manifest, processes: &[Process]) ->
             "manifest": manifest,
             "lacks": cpu::lacking(&manifest.cpu),
             "processes": processes,
+            "files": { "kept": kept.0, "bytes": kept.1 },
         },
     })
 }

@@ -131,6 +131,8 @@ impl Supervisor {
         let recorder = self.recorder.as_mut().expect("recording");
         let streams = recorder.streams.entry(pid).or_default();
         follow_descriptors(streams, name, r, result);
+        let open_files = recorder.open_files.entry(pid).or_default();
+        open_files.follow(pid, name, r, result);
         if let Some(unmapped) = recorder.unmapped.get_mut(&pid) {
             forget_descriptors(unmapped, name, r, result);
         }
@@ -166,13 +168,21 @@ impl Supervisor {
         if let Some(recorder) = &mut self.recorder {
             let streams = recorder.streams.get(&parent).cloned().unwrap_or_default();
             recorder.streams.insert(child, streams);
+            let open_files = recorder.open_files.get(&parent).cloned().unwrap_or_default();
+            recorder.open_files.insert(child, open_files);
         }
     }
 }
 
-/// What a call does to the descriptors of the standard streams; whether it does anything.
-fn follow_descriptors(
-    streams: &mut FxHashMap<i32, Stream>,
+/// Where a descriptor's next byte is read or written.
+pub(super) fn position(tid: Tid, descriptor: i32) -> Option<u64> {
+    let info = std::fs::read_to_string(format!("/proc/{tid}/fdinfo/{descriptor}")).ok()?;
+    info.strip_prefix("pos:")?.lines().next()?.trim().parse().ok()
+}
+
+/// What a call does to the descriptors of which something is known; whether it does anything.
+pub(super) fn follow_descriptors<T: Clone>(
+    known: &mut FxHashMap<i32, T>,
     name: &str,
     r: &Registers,
     result: u64,
@@ -187,14 +197,14 @@ fn follow_descriptors(
         _ => false,
     };
     if copies {
-        match streams.get(&(r.rdi as i32)).copied() {
-            Some(stream) => streams.insert(result as i32, stream),
-            None => streams.remove(&(result as i32)),
+        match known.get(&(r.rdi as i32)).cloned() {
+            Some(what) => known.insert(result as i32, what),
+            None => known.remove(&(result as i32)),
         };
     } else if name == "close" {
-        streams.remove(&(r.rdi as i32));
+        known.remove(&(r.rdi as i32));
     } else if name == "close_range" && r.rdx & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0 {
-        streams.retain(|&fd, _| !(r.rdi as u32..=r.rsi as u32).contains(&(fd as u32)));
+        known.retain(|&fd, _| !(r.rdi as u32..=r.rsi as u32).contains(&(fd as u32)));
     } else {
         return false;
     }

@@ -1,5 +1,6 @@
 //! What is in memory that the program has not computed, and where it is mapped.
 
+use super::descriptors::position;
 use crate::error::Halt;
 use crate::maps::{self, Mapping};
 use crate::memory::{Address, PAGE};
@@ -108,10 +109,7 @@ impl Supervisor {
         let at = match r.rax as i64 {
             libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2 => r.r10,
             _ => {
-                let info = std::fs::read_to_string(format!("/proc/{tid}/fdinfo/{}", r.rdi as i32));
-                let info = info.unwrap_or_default();
-                let place = info.strip_prefix("pos:").and_then(|rest| rest.lines().next());
-                let end: u64 = place.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+                let end = position(tid, r.rdi as i32).unwrap_or(0);
                 end.saturating_sub(result)
             }
         };

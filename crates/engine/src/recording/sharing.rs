@@ -75,7 +75,8 @@ impl Recorder {
             return Ok(());
         }
         // A thread that began to run before its process shared memory stops without a turn.
-        let ends_stretch = matches!(event, Event::Calls(_) | Event::Stopped { .. });
+        let ends_stretch =
+            matches!(event, Event::Calls(_) | Event::CallFromFile { .. } | Event::Stopped { .. });
         if self.sharing.holder != Some(space) && !ends_stretch {
             self.begin_turn(space)?;
         }

@@ -1,7 +1,7 @@
 //! The map of memory, as the stream tells it.
 
-use super::Replayer;
 use super::modules::Module;
+use super::{Replayer, diverged};
 use crate::error::EngineError;
 use crate::inject::Part;
 use crate::memory::Address;
@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use why_record::event::{Access, Source};
+use why_record::files::Hash;
 
 impl Replayer {
     /// Memory that may be mapped several times, at least so large.
@@ -44,6 +45,39 @@ impl Replayer {
 }
 
 impl Supervisor {
+    /// Memory has changed.
+    pub(super) fn replay_write(&mut self, tid: Tid, at: Address, bytes: &[u8]) -> Outcome<()> {
+        self.code_replaced(tid, at..at.saturating_add(bytes.len() as u64))?;
+        let written = self.space_of(tid).memory.write(at, bytes);
+        // Nobody can write through a shared mapping that is read-only.
+        if written.is_err() && !self.replayer(tid).write_to_object(at, bytes) {
+            let event = self.replayer(tid).events;
+            return Err(diverged(event, format!("there is no memory at {at:#x}")));
+        }
+        Ok(())
+    }
+
+    /// Memory now holds what a kept file holds.
+    pub(super) fn replay_copy(
+        &mut self,
+        tid: Tid,
+        at: Address,
+        size: u64,
+        hash: Hash,
+        offset: u64,
+    ) -> Outcome<()> {
+        /// How much is copied at once.
+        const BLOCK: u64 = 1 << 18;
+        let file = self.replayer(tid).kept_part(hash, offset, size)?;
+        let mut bytes = vec![0; size.min(BLOCK) as usize];
+        for done in (0..size).step_by(BLOCK as usize) {
+            let bytes = &mut bytes[..(size - done).min(BLOCK) as usize];
+            self.replayer(tid).read_kept(&file, hash, offset + done, bytes)?;
+            self.replay_write(tid, at.saturating_add(done), bytes)?;
+        }
+        Ok(())
+    }
+
     pub(super) fn replay_map(
         &mut self,
         tid: Tid,

@@ -3,17 +3,14 @@
 use super::{Calls, Pad, PadTo, Translator};
 use crate::Tool;
 use crate::context::{
-    CALL_CLASS, CALL_CLASSES, CALLS_IN_PROCESS, CLASS_SIZES, CallClass, LAST_CALL, LOG_NEXT,
-    LOG_ROOM, MAP_FLAGS, MAP_PROTECTIONS, OPENS_WATCHED, OTHERS_READY, SAVED_RCX, SAVED_RDI,
-    SAVED_RSI, SAVED_RSP, SMALL_STACK, WATCHED_DESCRIPTORS,
+    CALL_CLASS, CALL_CLASSES, CALLS_IN_PROCESS, CLASS_SIZES, CallClass, LAST_CALL, LOG_HEADER,
+    LOG_NEXT, LOG_ROOM, MAP_FLAGS, MAP_PROTECTIONS, OPENS_WATCHED, OTHERS_READY, SAVED_RCX,
+    SAVED_RDI, SAVED_RSI, SAVED_RSP, SMALL_STACK, WATCHED_DESCRIPTORS,
 };
 use crate::emit::{Patch, reg};
 use crate::scan::Scanned;
 use crate::unit::{ExitKind, SpanDetail};
 use why_trace::register::{RDI, RSI};
-
-/// Number, size of what was written, result.
-const LOG_HEADER: i32 = 16;
 
 impl Translator<'_> {
     /// A system call; true if the unit ends here. The hardware leaves the return

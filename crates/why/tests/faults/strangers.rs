@@ -1,7 +1,7 @@
 //! Recordings that somebody else has written: every checksum is right, and the events say
 //! what no program ever did. Nothing may come of it but an end.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use why_record::event::{Access, Cause, Event, Place, Source, Stream};
@@ -18,6 +18,7 @@ const TURNS: usize = 100;
 /// Threads, a child, memory that is moved and shared, and something to read.
 const PROGRAM: &str = "
     #define _GNU_SOURCE
+    #include <fcntl.h>
     #include <pthread.h>
     #include <stdio.h>
     #include <sys/mman.h>
@@ -27,8 +28,13 @@ const PROGRAM: &str = "
         for (long i = 0; i < 100000; i++) ++*(volatile long *)sum;
         return sum;
     }
-    int main(void) {
+    static char bytes[100000];
+    int main(int argc, char **argv) {
         pthread_t thread;
+        int file = open(argv[0], O_RDONLY);
+        while (read(file, bytes, 5000) > 0);
+        lseek(file, 0, SEEK_SET);
+        while (read(file, bytes, sizeof bytes) > 0);
         static long sum;
         char *shared = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         char *moved = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -48,12 +54,18 @@ const PROGRAM: &str = "
 #[test]
 fn whatever_a_strangers_recording_says_only_ends_its_replay() {
     let setting = Setting::new();
-    setting.compile("program", PROGRAM);
+    let program = setting.compile("program", PROGRAM);
+    // It reads itself, and is long enough for that to be told by the place in the file.
+    File::options().write(true).open(program).unwrap().set_len(500_000).unwrap();
     let record = ["record", "--checkpoints", "0.002", "-o", "rec", "--", "./program"];
     assert!(setting.run(&record).status.success());
     let mut streams = files_below(&setting.path("rec/events"));
     // Of checkpoints only the last is looked at when the end is asked for.
     streams.extend(last_checkpoint(&setting));
+    let told = read(&streams[0]);
+    let is_there = |kind: fn(&Event) -> bool| assert!(told.iter().any(kind), "{told:?}");
+    is_there(|event| matches!(event, Event::Copied { .. }));
+    is_there(|event| matches!(event, Event::CallFromFile { .. }));
     let originals: Vec<Vec<u8>> = streams.iter().map(|path| fs::read(path).unwrap()).collect();
     let hashes: Vec<Hash> =
         files_below(&setting.path("rec/files")).iter().map(|path| hash(path)).collect();
@@ -193,7 +205,7 @@ fn vectors(random: &mut Random) -> Vectors {
 
 fn made_up(hashes: &[Hash], random: &mut Random) -> Event {
     let (at, size) = (page(random), page(random));
-    match random.below(15) {
+    match random.below(17) {
         0 => Event::Mapped { at, size, access: access(random), source: source(hashes, random) },
         1 => Event::Unmapped { at, size },
         2 => Event::Protected { at, size, access: access(random) },
@@ -224,6 +236,15 @@ fn made_up(hashes: &[Hash], random: &mut Random) -> Event {
         10 => {
             let (at, size) = (number(random), number(random));
             Event::Output { stream: Stream::Error, order: number(random), at, size }
+        }
+        14 => {
+            let (hash, offset) = (*random.one_of(hashes), number(random));
+            Event::Copied { at: number(random), size: number(random), hash, offset }
+        }
+        15 => {
+            let (hash, offset) = (*random.one_of(hashes), number(random));
+            let (result, size) = (number(random), number(random) as u32);
+            Event::CallFromFile { number: random.below(20) as u32, result, hash, offset, size }
         }
         _ => Event::Resumed { thread: random.below(9) as i32, registers: Default::default() },
     }
@@ -257,6 +278,17 @@ fn alter(event: &mut Event, hashes: &[Hash], random: &mut Random) {
             1 => *size = number(random),
             2 => *allowed = access(random),
             _ => *from = source(hashes, random),
+        },
+        Event::Copied { at, size, offset, .. } => {
+            let fields = [at, size, offset];
+            let which = random.below(fields.len());
+            *fields.into_iter().nth(which).expect("one of them") = number(random);
+        }
+        Event::CallFromFile { number: call, result, offset, size, .. } => match random.below(4) {
+            0 => *call = random.below(20) as u32,
+            1 => *result = number(random),
+            2 => *offset = number(random),
+            _ => *size = number(random) as u32,
         },
         Event::Unmapped { at, size } | Event::Protected { at, size, .. } => {
             (*at, *size) = (at.wrapping_add(page(random)), number(random));
