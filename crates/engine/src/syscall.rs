@@ -100,6 +100,16 @@ impl Supervisor {
                 }
                 self.release_into(tid, registers)
             }
+            // What goes to a standard stream without coming by memory could not be told; whoever
+            // tries this has another way.
+            libc::SYS_sendfile if self.is_recorded_stream(tid, registers.rdi) => {
+                self.answer(tid, &registers, EINVAL)
+            }
+            libc::SYS_splice | libc::SYS_copy_file_range
+                if self.is_recorded_stream(tid, registers.rdx) =>
+            {
+                self.answer(tid, &registers, EINVAL)
+            }
             libc::SYS_brk if self.recorder.is_some() => {
                 let result = self.make(tid, &registers)?;
                 self.record_heap(tid, result)?;

@@ -11,6 +11,13 @@ use why_record::event::{Event, Source, Stream};
 use why_translate::context::WATCHED_DESCRIPTORS;
 
 impl Supervisor {
+    /// Whether what a process writes to this descriptor is recorded.
+    pub(crate) fn is_recorded_stream(&self, tid: Tid, descriptor: u64) -> bool {
+        let pid = self.tasks[&tid].pid;
+        let streams = self.recorder.as_ref().and_then(|recorder| recorder.streams.get(&pid));
+        streams.is_some_and(|streams| streams.contains_key(&(descriptor as i32)))
+    }
+
     /// A program begins: which of its descriptors are the standard streams.
     pub(crate) fn follow_streams(&mut self, tid: Tid) {
         let pid = self.tasks[&tid].pid;

@@ -116,7 +116,7 @@ impl OpenFiles {
 }
 
 impl Recorder {
-    /// A program begins, with the descriptors that it inherits.
+    /// A process is recorded from now on, with the descriptors that it has.
     pub(super) fn find_open_files(&mut self, pid: Tid) {
         let mut files = OpenFiles::default();
         for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {

@@ -3,6 +3,7 @@
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 #[derive(Default)]
 pub struct Turns {
@@ -50,6 +51,22 @@ impl Supervisor {
                 self.replay_on(tid)?;
             }
         }
-        Ok(())
+        self.look_for_missing_turn()
+    }
+
+    /// If all wait for a turn, somebody has left one out.
+    fn look_for_missing_turn(&mut self) -> Outcome<()> {
+        let Some(replayer) = self.replayers.values().next() else {
+            return Ok(());
+        };
+        let turns = Rc::clone(&replayer.turns);
+        let turns = turns.borrow();
+        let waits = |tid: &Tid| turns.waiting.values().any(|waiting| waiting == tid);
+        if turns.waiting.is_empty() || !self.tasks.keys().all(waits) {
+            return Ok(());
+        }
+        let event = self.replayers.values().map(|replayer| replayer.events).max().unwrap_or(0);
+        let how = format!("no process has turn {}, and all others wait for it", turns.next);
+        Err(super::diverged(event, how))
     }
 }

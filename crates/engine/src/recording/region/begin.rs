@@ -29,6 +29,7 @@ impl Supervisor {
         let recorder = self.recorder.as_mut().expect("recording");
         recorder.open(id, process)?;
         recorder.begins_unannounced(process)?;
+        recorder.find_open_files(process);
         let maps = maps::read(tid)?;
         let log = self.log(tid).expect("just opened");
         log.checkpoints.begin_after(count);
