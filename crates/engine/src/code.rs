@@ -312,6 +312,8 @@ impl Code {
     pub fn watch(&mut self, addresses: &[Address]) {
         for &address in addresses {
             if self.watched.insert(address) {
+                // What is kept from earlier runs passes it.
+                self.invalidate_frozen(&(address..address.saturating_add(1)));
                 self.invalidate_page(page_of(address));
             }
         }
