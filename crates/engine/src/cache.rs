@@ -250,6 +250,7 @@ impl Supervisor {
                     self.adjust_count(tid, 1);
                     return self.enter(tid, answered);
                 }
+                self.record_varying(tid, &registers);
                 self.enter_few(tid, registers, 1, true)
             }
             ExitKind::Stopped { pc } => {

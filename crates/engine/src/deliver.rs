@@ -559,7 +559,7 @@ impl Supervisor {
             Registers { rip: gadget + 2, ..registers }
         };
         ptrace::set_registers(tid, &resumed)?;
-        self.keep_vectors(tid)?;
+        self.keep_vectors(tid, number)?;
         let call = Call { number, registers: at_call };
         self.task(tid).state = State::InCall(call);
         ptrace::resume(tid, 0)?;

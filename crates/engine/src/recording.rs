@@ -11,6 +11,7 @@ mod reads;
 mod region;
 mod sharing;
 mod snapshot;
+mod varying;
 
 pub use region::{Border, Landmark, MappedCode, Region};
 
@@ -326,16 +327,15 @@ impl Supervisor {
             return Ok(());
         }
         log.hashed = log.events;
-        let left_out = self.being_written(tid);
-        let pages = self.hash_memory(tid, &left_out)?;
+        let mut left_out = self.being_written(self.space_id(tid), tid);
+        let pages = self.hash_memory(tid, &mut left_out)?;
         let left_out = left_out.into_iter().map(|range| (range.start, range.end)).collect();
         self.record(tid, &Event::Hashes { pages, left_out })
     }
 
     /// Where the kernel may be writing for other threads, or has written what is recorded
     /// when they go on.
-    fn being_written(&mut self, tid: Tid) -> Vec<Range<Address>> {
-        let space = self.space_id(tid);
+    fn being_written(&self, space: SpaceId, tid: Tid) -> Vec<Range<Address>> {
         let memory = &self.spaces[&space].memory;
         let mut written = Vec::new();
         for task in self.tasks.values().filter(|task| task.space == space && task.tid != tid) {
@@ -435,13 +435,10 @@ impl Supervisor {
         self.record_output(tid, name, &call, result)
     }
 
-    /// A process has been created with a copy of another's memory.
-    pub(crate) fn record_fork(
-        &mut self,
-        parent: SpaceId,
-        child: Tid,
-        space: SpaceId,
-    ) -> Outcome<()> {
+    /// A thread has created a process with a copy of its own one's memory.
+    pub(crate) fn record_fork(&mut self, tid: Tid, child: Tid, space: SpaceId) -> Outcome<()> {
+        let parent = self.space_id(tid);
+        let written = self.being_written(parent, tid);
         let Some(recorder) = &mut self.recorder else {
             return Ok(());
         };
@@ -456,7 +453,13 @@ impl Supervisor {
         recorder.open(space, child)?;
         let log = recorder.logs.get_mut(&space).expect("just opened");
         (log.heap_end, log.segments) = (heap_end, segments);
-        self.record_inherited_views(parent, space)
+        self.record_inherited_views(parent, space)?;
+        // What the kernel has written for other threads is told to the parent when they go on.
+        // In the child they never do.
+        for range in written {
+            self.record_memory_of(space, range)?;
+        }
+        Ok(())
     }
 
     /// A thread executes another program: its process goes on in another stream, unless it

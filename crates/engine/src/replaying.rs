@@ -326,9 +326,9 @@ impl Supervisor {
         if !self.replayer(tid).verify {
             return Ok(());
         }
-        let left_out: Vec<Range<Address>> =
+        let mut left_out: Vec<Range<Address>> =
             left_out.iter().map(|(start, end)| *start..*end).collect();
-        let here = self.hash_memory(tid, &left_out)?;
+        let here = self.hash_memory(tid, &mut left_out)?;
         let Some(page) = first_difference(&here, there) else {
             return Ok(());
         };

@@ -32,7 +32,7 @@ pub struct Task {
     pub recorded_call: Option<Registers>,
     /// The vector registers with which it began the call that it is in, while recording.
     pub vectors_at_call: Option<Vec<u8>>,
-    /// The frame of a handler, likewise.
+    /// The frame of a handler, likewise, or what else was written to memory.
     pub frame: Option<std::ops::Range<Address>>,
     /// What the kernel will have written when the thread has ended.
     pub words_at_end: Vec<Address>,

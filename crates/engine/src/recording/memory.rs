@@ -6,6 +6,8 @@ use crate::maps::{self, Mapping};
 use crate::memory::{Address, PAGE};
 use crate::memory_calls::{DISCARDS, FOR_FORKS};
 use crate::ptrace::Registers;
+use crate::shown_maps;
+use crate::space::SpaceId;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
 use std::fs::File;
@@ -118,18 +120,28 @@ impl Supervisor {
 
     /// What is in this memory now, as far as it can be read.
     pub(super) fn record_memory(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
+        self.record_memory_of(self.space_id(tid), range)
+    }
+
+    pub(super) fn record_memory_of(
+        &mut self,
+        space: SpaceId,
+        range: Range<Address>,
+    ) -> Outcome<()> {
         /// No event is larger.
         const PART: u64 = 1 << 20;
         let mut at = range.start;
         while at < range.end {
             let mut bytes = vec![0; (range.end - at).min(PART) as usize];
-            let got = self.space_of(tid).memory.read(at, &mut bytes).unwrap_or(0);
+            let got = self.spaces[&space].memory.read(at, &mut bytes).unwrap_or(0);
             bytes.truncate(got);
             if got == 0 {
                 // What is not there cannot have been written to, whatever the arguments said.
                 return Ok(());
             }
-            self.record(tid, &Event::Wrote { at, bytes })?;
+            if let Some(recorder) = &mut self.recorder {
+                recorder.add(space, &Event::Wrote { at, bytes })?;
+            }
             at += got as u64;
         }
         Ok(())
@@ -231,7 +243,9 @@ impl Supervisor {
 
     /// What was in this memory is gone: it is as it was mapped.
     pub(super) fn record_discard(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
-        let maps = maps::read(tid)?;
+        // As the program has it: a page that is watched is one that it can write to.
+        let space = self.space_of(tid);
+        let maps = shown_maps::mappings(&maps::read(tid)?, &space.regions, &space.own_ranges());
         for mapping in
             maps.iter().filter(|m| m.range.start < range.end && m.range.end > range.start)
         {
@@ -240,7 +254,6 @@ impl Supervisor {
             let part = Mapping {
                 range: start..end,
                 offset: mapping.offset + (start - mapping.range.start),
-                executable: self.space_of(tid).regions.is_executable(start),
                 ..mapping.clone()
             };
             // What is shared is still there for others.
