@@ -121,6 +121,8 @@ struct Log {
     segments: FxHashMap<Address, u64>,
     /// Where the heap ends.
     heap_end: Option<Address>,
+    /// Where stacks of the program's own end, which grow downwards.
+    stacks: FxHashSet<Address>,
 }
 
 impl Recorder {
@@ -179,6 +181,7 @@ impl Recorder {
             watched: Vec::new(),
             segments: FxHashMap::default(),
             heap_end: None,
+            stacks: FxHashSet::default(),
         };
         self.logs.insert(space, log);
         Ok(())
@@ -450,9 +453,10 @@ impl Supervisor {
         let of_parent = recorder.logs.get(&parent);
         let heap_end = of_parent.and_then(|log| log.heap_end);
         let segments = of_parent.map(|log| log.segments.clone()).unwrap_or_default();
+        let stacks = of_parent.map(|log| log.stacks.clone()).unwrap_or_default();
         recorder.open(space, child)?;
         let log = recorder.logs.get_mut(&space).expect("just opened");
-        (log.heap_end, log.segments) = (heap_end, segments);
+        (log.heap_end, log.segments, log.stacks) = (heap_end, segments, stacks);
         self.record_inherited_views(parent, space)?;
         // What the kernel has written for other threads is told to the parent when they go on.
         // In the child they never do.

@@ -30,7 +30,9 @@ impl Supervisor {
     /// any more, what is in memory must be told.
     pub(super) fn record_fresh_mapping(&mut self, tid: Tid, mapping: &Mapping) -> Outcome<Source> {
         let range = mapping.range.clone();
-        let source = if mapping.name == "[stack]" {
+        let is_stack = mapping.name == "[stack]"
+            || self.log(tid).is_some_and(|log| log.stacks.contains(&range.end));
+        let source = if is_stack {
             Source::Stack
         } else if mapping.shared {
             let recorder = self.recorder.as_mut().expect("recording");
@@ -160,6 +162,7 @@ impl Supervisor {
         let pages = |size: u64| size.next_multiple_of(PAGE);
         match r.rax as i64 {
             libc::SYS_munmap => {
+                self.forget_stacks(tid, &(r.rdi..r.rdi + pages(r.rsi)));
                 self.record(tid, &Event::Unmapped { at: r.rdi, size: pages(r.rsi) })
             }
             libc::SYS_mprotect | libc::SYS_pkey_mprotect => {
@@ -218,6 +221,7 @@ impl Supervisor {
     pub(super) fn record_mmap(&mut self, tid: Tid, r: &Registers, at: Address) -> Outcome<()> {
         let (size, flags) = (r.rsi.next_multiple_of(PAGE), r.r10 as i32);
         let shared = flags & 0xf != libc::MAP_PRIVATE;
+        self.forget_stacks(tid, &(at..at + size));
         let source = if shared {
             let maps = maps::read(tid)?;
             let Some(mapping) = maps.iter().find(|m| m.range.contains(&at)) else {
@@ -228,6 +232,9 @@ impl Supervisor {
             let part = Mapping { range: at..at + size, offset, executable, ..mapping.clone() };
             return self.record_mapping(tid, &part);
         } else if flags & libc::MAP_GROWSDOWN != 0 {
+            if let Some(log) = self.log(tid) {
+                log.stacks.insert(at + size);
+            }
             Source::Stack
         } else if flags & libc::MAP_ANONYMOUS != 0 {
             Source::Zero
@@ -239,6 +246,13 @@ impl Supervisor {
             Source::File { hash, offset: r.r9, name: name.to_string_lossy().into_owned() }
         };
         self.record(tid, &Event::Mapped { at, size, access: access(r.rdx), source })
+    }
+
+    /// Stacks of the program's own whose last page was there are no longer.
+    fn forget_stacks(&mut self, tid: Tid, range: &Range<Address>) {
+        if let Some(log) = self.log(tid) {
+            log.stacks.retain(|end| !range.contains(&(end - 1)));
+        }
     }
 
     /// What was in this memory is gone: it is as it was mapped.
