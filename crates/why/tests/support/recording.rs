@@ -26,9 +26,19 @@ pub fn recorder(job: &Job, recording: &Path, options: &[&str]) -> Job {
 /// What `why replay` wrote and how it ended, in an empty directory and with an empty
 /// environment.
 pub fn replay<S: AsRef<OsStr>>(recording: &Path, options: &[S]) -> Result<Output, String> {
+    replay_with(Path::new(WHY), recording, options)
+}
+
+pub fn replay_with<S: AsRef<OsStr>>(
+    why: &Path,
+    recording: &Path,
+    options: &[S],
+) -> Result<Output, String> {
     let empty = TempDir::new().map_err(|error| format!("an empty directory: {error}"))?;
     Command::new("timeout")
-        .args(["-s", "KILL", "120", WHY, "replay"])
+        .args(["-s", "KILL", "240"])
+        .arg(why)
+        .arg("replay")
         .args(options)
         .arg(recording)
         .env_clear()
