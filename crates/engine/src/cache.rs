@@ -75,7 +75,7 @@ impl Supervisor {
     }
 
     /// Write-protects the pages of code that the application can change.
-    fn watch_new_code(&mut self, tid: Tid, before: u64) -> Outcome<()> {
+    pub(crate) fn watch_new_code(&mut self, tid: Tid, before: u64) -> Outcome<()> {
         let ranges = {
             let code = self.space_of(tid).code.clone();
             let code = code.borrow();
@@ -250,6 +250,7 @@ impl Supervisor {
                     self.adjust_count(tid, 1);
                     return self.enter(tid, answered);
                 }
+                self.record_varying(tid, &registers);
                 self.enter_few(tid, registers, 1, true)
             }
             ExitKind::Stopped { pc } => {

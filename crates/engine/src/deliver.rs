@@ -45,7 +45,9 @@ impl Supervisor {
         if signals::is_synchronous(&info) {
             return self.faulted(tid, info);
         }
-        let info = self.task(tid).said_before(info);
+        let Some(info) = self.task(tid).said_before(info) else {
+            return self.go_on_undisturbed(tid);
+        };
         let signal = info.si_signo;
         if self.task(tid).hidden_mask & signals::bit(signal) != 0 {
             self.task(tid).hold_back(info);
@@ -417,13 +419,18 @@ impl Supervisor {
             return self.call_over(tid, &call, registers.rax);
         }
         let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
-        let info = self.task(tid).said_before(info);
-        let signal = info.si_signo;
+        let (signal, said) = (info.si_signo, self.task(tid).said_before(info));
         if self.task(tid).hidden_mask & signals::bit(signal) != 0 {
-            self.task(tid).hold_back(info);
+            if let Some(info) = said {
+                self.task(tid).hold_back(info);
+            }
             return Ok(ptrace::resume(tid, 0)?);
         }
-        match self.disposition(tid, signal) {
+        let disposition = match said {
+            Some(_) => self.disposition(tid, signal),
+            None => Disposition::Ignore,
+        };
+        match disposition {
             // Natively it would not even have been noticed.
             Disposition::Ignore if u64::from(call.number) != SYS_CLOSE => {
                 if self.expects_handler(tid)? {
@@ -437,7 +444,9 @@ impl Supervisor {
                 self.sample(tid);
                 Ok(ptrace::resume(tid, signal)?)
             }
-            Disposition::Handler => self.interrupt_call(tid, &call, registers, info),
+            Disposition::Handler => {
+                self.interrupt_call(tid, &call, registers, said.unwrap_or(info))
+            }
         }
     }
 
@@ -559,7 +568,7 @@ impl Supervisor {
             Registers { rip: gadget + 2, ..registers }
         };
         ptrace::set_registers(tid, &resumed)?;
-        self.keep_vectors(tid)?;
+        self.keep_vectors(tid, number)?;
         let call = Call { number, registers: at_call };
         self.task(tid).state = State::InCall(call);
         ptrace::resume(tid, 0)?;
@@ -622,7 +631,12 @@ impl Supervisor {
         let space = self.space_of(tid);
         let code = space.code.clone();
         let mut reader = crate::regions::Reader::new(&mut space.regions, &space.memory);
+        let before = code.borrow().statistics.units;
         let unit = code.borrow_mut().translate_few(pc, &mut reader, at_most, plain);
+        if unit.is_ok() && at_most > 1 {
+            // They may change each other.
+            self.watch_new_code(tid, before)?;
+        }
         match unit {
             Ok(entry) => self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers }),
             Err(TranslateError::NoInstruction(_)) => self.try_instruction(tid, registers),

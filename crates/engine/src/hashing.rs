@@ -23,11 +23,12 @@ pub fn first_difference(here: &[(Address, u64)], there: &[(Address, u64)]) -> Op
 
 impl Supervisor {
     /// All pages that the process can write to and that are not empty, in the order of their
-    /// addresses, each with a hash; but for those that are touched by what is left out.
+    /// addresses, each with a hash; but for those that are touched by what is left out. Pages
+    /// that nobody can read are added to that: their file has been cut off.
     pub(crate) fn hash_memory(
         &mut self,
         tid: Tid,
-        left_out: &[Range<Address>],
+        left_out: &mut Vec<Range<Address>>,
     ) -> Outcome<Vec<(Address, u64)>> {
         let space = self.space_of(tid);
         let shown = shown_maps::mappings(&maps::read(tid)?, &space.regions, &space.own_ranges());
@@ -41,7 +42,7 @@ impl Supervisor {
                 false => vec![mapping.range.clone()],
             };
             for part in parts {
-                self.hash_part(tid, part, &mut hashes);
+                self.hash_part(tid, part, &mut hashes, left_out);
             }
         }
         let touches =
@@ -50,11 +51,18 @@ impl Supervisor {
         Ok(hashes)
     }
 
-    fn hash_part(&mut self, tid: Tid, part: Range<Address>, hashes: &mut Vec<(Address, u64)>) {
+    fn hash_part(
+        &mut self,
+        tid: Tid,
+        part: Range<Address>,
+        hashes: &mut Vec<(Address, u64)>,
+        left_out: &mut Vec<Range<Address>>,
+    ) {
         let mut page = [0; PAGE as usize];
         for at in part.step_by(PAGE as usize) {
-            let got = self.space_of(tid).memory.read_exact(at, &mut page);
-            if got.is_ok() && page.iter().any(|&byte| byte != 0) {
+            if self.space_of(tid).memory.read_exact(at, &mut page).is_err() {
+                left_out.push(at..at + PAGE);
+            } else if page.iter().any(|&byte| byte != 0) {
                 hashes.push((at, xxh3_64(&page)));
             }
         }

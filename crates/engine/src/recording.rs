@@ -11,6 +11,7 @@ mod reads;
 mod region;
 mod sharing;
 mod snapshot;
+mod varying;
 
 pub use region::{Border, Landmark, MappedCode, Region};
 
@@ -120,6 +121,8 @@ struct Log {
     segments: FxHashMap<Address, u64>,
     /// Where the heap ends.
     heap_end: Option<Address>,
+    /// Where stacks of the program's own end, which grow downwards.
+    stacks: FxHashSet<Address>,
 }
 
 impl Recorder {
@@ -178,6 +181,7 @@ impl Recorder {
             watched: Vec::new(),
             segments: FxHashMap::default(),
             heap_end: None,
+            stacks: FxHashSet::default(),
         };
         self.logs.insert(space, log);
         Ok(())
@@ -326,16 +330,15 @@ impl Supervisor {
             return Ok(());
         }
         log.hashed = log.events;
-        let left_out = self.being_written(tid);
-        let pages = self.hash_memory(tid, &left_out)?;
+        let mut left_out = self.being_written(self.space_id(tid), tid);
+        let pages = self.hash_memory(tid, &mut left_out)?;
         let left_out = left_out.into_iter().map(|range| (range.start, range.end)).collect();
         self.record(tid, &Event::Hashes { pages, left_out })
     }
 
     /// Where the kernel may be writing for other threads, or has written what is recorded
     /// when they go on.
-    fn being_written(&mut self, tid: Tid) -> Vec<Range<Address>> {
-        let space = self.space_id(tid);
+    fn being_written(&self, space: SpaceId, tid: Tid) -> Vec<Range<Address>> {
         let memory = &self.spaces[&space].memory;
         let mut written = Vec::new();
         for task in self.tasks.values().filter(|task| task.space == space && task.tid != tid) {
@@ -435,13 +438,10 @@ impl Supervisor {
         self.record_output(tid, name, &call, result)
     }
 
-    /// A process has been created with a copy of another's memory.
-    pub(crate) fn record_fork(
-        &mut self,
-        parent: SpaceId,
-        child: Tid,
-        space: SpaceId,
-    ) -> Outcome<()> {
+    /// A thread has created a process with a copy of its own one's memory.
+    pub(crate) fn record_fork(&mut self, tid: Tid, child: Tid, space: SpaceId) -> Outcome<()> {
+        let parent = self.space_id(tid);
+        let written = self.being_written(parent, tid);
         let Some(recorder) = &mut self.recorder else {
             return Ok(());
         };
@@ -453,10 +453,17 @@ impl Supervisor {
         let of_parent = recorder.logs.get(&parent);
         let heap_end = of_parent.and_then(|log| log.heap_end);
         let segments = of_parent.map(|log| log.segments.clone()).unwrap_or_default();
+        let stacks = of_parent.map(|log| log.stacks.clone()).unwrap_or_default();
         recorder.open(space, child)?;
         let log = recorder.logs.get_mut(&space).expect("just opened");
-        (log.heap_end, log.segments) = (heap_end, segments);
-        self.record_inherited_views(parent, space)
+        (log.heap_end, log.segments, log.stacks) = (heap_end, segments, stacks);
+        self.record_inherited_views(parent, space)?;
+        // What the kernel has written for other threads is told to the parent when they go on.
+        // In the child they never do.
+        for range in written {
+            self.record_memory_of(space, range)?;
+        }
+        Ok(())
     }
 
     /// A thread executes another program: its process goes on in another stream, unless it

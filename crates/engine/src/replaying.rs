@@ -42,7 +42,7 @@ use why_record::RecordError;
 use why_record::event::{self, Cause, Event, Place, Thread};
 use why_record::files::Files;
 use why_record::position::{Moment, Position};
-use why_record::registers::{Changed, FLAGS, R11, RCX, Registers as Recorded};
+use why_record::registers::{Changed, FLAGS, R11, RCX, RIP, Registers as Recorded};
 use why_record::store::Recording;
 use why_record::stream::Reader;
 use why_translate::context::APP_GS;
@@ -298,18 +298,22 @@ impl Supervisor {
             there.0[R11] = here.0[R11];
         }
         if let Some((name, here, there)) = here.differences(&there).first() {
-            let replayer = self.replayer(tid);
-            let (process, thread) = (replayer.process, replayer.running);
-            let (since, base) = replayer.resumed;
-            let position =
-                Position { event: since, ticks: count.wrapping_sub(base), pc: Some(at.rip) };
-            let how = format!(
-                "process {process}, thread {thread}, position {position}: \
-                 {name} is {here:#x} and was {there:#x}"
-            );
-            return Err(diverged(event, how));
+            let place = self.place(tid, count, at.rip);
+            return Err(diverged(
+                event,
+                format!("{place}: {name} is {here:#x} and was {there:#x}"),
+            ));
         }
         Ok(expected.registers)
+    }
+
+    /// The process, the thread and the position, for a message.
+    fn place(&mut self, tid: Tid, count: u64, pc: Address) -> String {
+        let replayer = self.replayer(tid);
+        let (process, thread) = (replayer.process, replayer.running);
+        let (event, base) = replayer.resumed;
+        let position = Position { event, ticks: count.wrapping_sub(base), pc: Some(pc) };
+        format!("process {process}, thread {thread}, position {position}")
     }
 
     /// Whether memory holds what it did.
@@ -322,16 +326,18 @@ impl Supervisor {
         if !self.replayer(tid).verify {
             return Ok(());
         }
-        let left_out: Vec<Range<Address>> =
+        let mut left_out: Vec<Range<Address>> =
             left_out.iter().map(|(start, end)| *start..*end).collect();
-        let here = self.hash_memory(tid, &left_out)?;
+        let here = self.hash_memory(tid, &mut left_out)?;
         let Some(page) = first_difference(&here, there) else {
             return Ok(());
         };
+        let count = self.space_of(tid).count();
         let replayer = self.replayer(tid);
-        let (process, event, thread) = (replayer.process, replayer.events, replayer.running);
-        let how = format!("process {process}, thread {thread}: the page at {page:#x} differs");
-        Err(diverged(event, how))
+        let event = replayer.events;
+        let pc = replayer.last.map_or(0, |registers| registers.0[RIP]);
+        let place = self.place(tid, count, pc);
+        Err(diverged(event, format!("{place}: the page at {page:#x} differs")))
     }
 
     /// Does what the stream says up to where a thread goes on.

@@ -113,6 +113,12 @@ pub fn is_synchronous(info: &siginfo_t) -> bool {
     ) && info.si_code > 0
 }
 
+/// Whether the supervisor itself has sent it.
+pub fn is_our_own(info: &siginfo_t) -> bool {
+    // SAFETY: what `tgkill` sends has a sender.
+    info.si_code == libc::SI_TKILL && unsafe { info.si_pid() } as u32 == std::process::id()
+}
+
 /// Whether a timer has expired, rather than that somebody sent the signal.
 pub fn is_from_timer(info: &siginfo_t) -> bool {
     const BY_KERNEL: c_int = 0x80;

@@ -179,8 +179,8 @@ impl Supervisor {
         let gadget = self.space_of(tid).glue.call();
         let at_gadget = Registers { rip: gadget, orig_rax: u64::MAX, ..registers };
         ptrace::set_registers(tid, &at_gadget)?;
-        self.keep_vectors(tid)?;
         let call = Call { number: registers.rax as u32, registers };
+        self.keep_vectors(tid, call.number)?;
         self.task(tid).state = State::InCall(call);
         Ok(ptrace::resume(tid, 0)?)
     }
@@ -440,7 +440,7 @@ impl Supervisor {
         let registers = call.returned(0);
         let parent = &self.tasks[&tid];
         let (space, pid) = (parent.space, parent.pid);
-        let (parent_space, parent_pid) = (space, pid);
+        let parent_pid = pid;
         let (actions, hidden_mask) = (parent.actions.clone(), parent.hidden_mask);
         let (app_gs, affinity) = (parent.app_gs, parent.affinity.clone());
         let shares = |flag: i32| flags & flag as u64 != 0;
@@ -469,7 +469,7 @@ impl Supervisor {
             // What the parent did is the parent's.
             space.begin_count();
             space.write_slot(CALLS_IN_PROCESS, 0);
-            self.record_fork(parent_space, child, task.space)?;
+            self.record_fork(tid, child, task.space)?;
         }
         ptrace::resume(tid, 0)?;
         self.expect(task)

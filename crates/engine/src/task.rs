@@ -32,7 +32,7 @@ pub struct Task {
     pub recorded_call: Option<Registers>,
     /// The vector registers with which it began the call that it is in, while recording.
     pub vectors_at_call: Option<Vec<u8>>,
-    /// The frame of a handler, likewise.
+    /// The frame of a handler, likewise, or what else was written to memory.
     pub frame: Option<std::ops::Range<Address>>,
     /// What the kernel will have written when the thread has ended.
     pub words_at_end: Vec<Address>,
@@ -72,7 +72,13 @@ const BREATH: Duration = Duration::from_millis(1);
 
 impl Task {
     /// Keeps a signal for later. Of a standard signal there is never more than one.
-    pub fn hold_back(&mut self, info: siginfo_t) {
+    pub fn hold_back(&mut self, mut info: siginfo_t) {
+        if crate::signals::is_our_own(&info) {
+            let Some(said) = self.said_before(info) else {
+                return;
+            };
+            info = said;
+        }
         let merges = info.si_signo < FIRST_QUEUED
             && !crate::signals::is_synchronous(&info)
             && self.pending.iter().any(|held| held.si_signo == info.si_signo);
@@ -95,10 +101,14 @@ impl Task {
         self.pending.iter().position(|info| self.is_too_early(info))
     }
 
-    /// A signal has come: what it says, if it has come before.
-    pub fn said_before(&mut self, info: siginfo_t) -> siginfo_t {
+    /// A signal has come: what it says, if it has come before. None if it only was to remind
+    /// of one that has come by itself meanwhile.
+    pub fn said_before(&mut self, info: siginfo_t) -> Option<siginfo_t> {
         let known = self.early.iter().position(|(early, _)| early.si_signo == info.si_signo);
-        known.map_or(info, |index| self.early.remove(index).0)
+        match known {
+            Some(index) => Some(self.early.remove(index).0),
+            None => (!crate::signals::is_our_own(&info)).then_some(info),
+        }
     }
 }
 

@@ -146,6 +146,8 @@ impl Supervisor {
             .iter()
             .filter(|(id, _)| self.checkpoint_due(**id))
             .filter_map(|(_, space)| space.current)
+            // One that waits in a call would be given a part of what it asked for.
+            .filter(|current| is_running(*current))
             .collect();
         for current in due {
             let _ = ptrace::interrupt(current);
@@ -198,4 +200,11 @@ impl Supervisor {
         space.ready.push_back(tid);
         self.release(tid)
     }
+}
+
+/// Whether a thread executes or could.
+fn is_running(tid: Tid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+    // The name in front of it may hold anything.
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
 }

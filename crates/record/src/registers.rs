@@ -13,6 +13,8 @@ pub const RCX: usize = 1;
 pub const R11: usize = 11;
 pub const RIP: usize = 16;
 pub const FLAGS: usize = 17;
+pub const FS_BASE: usize = 18;
+pub const GS_BASE: usize = 19;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Registers(pub [u64; COUNT]);

@@ -7,6 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use support::recorded::{Setting, text};
+use why_record::event::{Event, Thread};
+use why_record::registers::{NAMES, Registers};
+use why_record::stream::{Reader, Writer};
 
 mod support;
 
@@ -189,4 +192,114 @@ fn what_is_damaged_is_named() {
     refused("an empty manifest");
     fs::write(setting.path("bad/manifest.json"), "{\"version\": 99}").unwrap();
     assert!(refused("a manifest of the future").contains("version 99"));
+}
+
+/// Asks a hundred times for its directory, with a number in r13 that it never uses.
+const ASKS: &str = "
+    __asm__(\".globl _start\\n_start: mov $100, %r12d\\n mov $0x1234, %r13d\\n\"
+            \"1: lea buffer(%rip), %rdi\\n mov $4096, %esi\\n mov $79, %eax\\n syscall\\n\"
+            \"dec %r12d\\n jnz 1b\\n xor %edi, %edi\\n mov $60, %eax\\n syscall\\n\"
+            \".bss\\n .balign 4096\\n buffer: .skip 4096\\n\");";
+
+fn events(path: &Path) -> Vec<Event> {
+    let mut reader = Reader::open(path).unwrap();
+    std::iter::from_fn(|| reader.next_event().unwrap()).collect()
+}
+
+/// Writes a stream anew, with checksums that are right.
+fn rewrite(path: &Path, events: &[Event]) {
+    fs::remove_file(path).unwrap();
+    let mut writer = Writer::create(path).unwrap();
+    events.iter().for_each(|event| writer.add(event).unwrap());
+    writer.flush().unwrap();
+}
+
+/// The number of the first event from here on that is such, counted from one.
+fn number_of(events: &[Event], from: usize, is_such: impl Fn(&Event) -> bool) -> usize {
+    from + events[from..].iter().position(is_such).unwrap() + 1
+}
+
+#[test]
+fn a_bit_of_a_register_that_is_flipped_is_named() {
+    const R13: usize = 13;
+    let setting = Setting::new();
+    setting.compile_with("asks", ASKS, &["-nostdlib", "-static"]);
+    assert!(setting.run(&["record", "-o", "rec", "--", "./asks"]).status.success());
+    let path = stream(&setting.path("rec"));
+    let mut all = events(&path);
+    let (mut before, mut resumed) = (Registers::default(), 0);
+    // The thread goes on as before, but for one bit; and stops as it did.
+    let (flipped, thread): (usize, Thread) = (0..all.len())
+        .find_map(|index| match &all[index] {
+            Event::Stopped { registers, .. } => {
+                before = before.apply(registers).unwrap();
+                None
+            }
+            Event::Resumed { thread, registers } => {
+                resumed += 1;
+                let goes_on = before.apply(registers).unwrap();
+                if resumed < 50 {
+                    before = goes_on;
+                    return None;
+                }
+                let thread = *thread;
+                let mut other = goes_on;
+                other.0[R13] ^= 1 << 4;
+                let Event::Stopped { registers, .. } = &mut all[index + 1] else {
+                    panic!("nothing happens on the way to the next call");
+                };
+                *registers = goes_on.apply(registers).unwrap().changed_from(&other);
+                let registers = other.changed_from(&before);
+                all[index] = Event::Resumed { thread, registers };
+                Some((index + 1, thread))
+            }
+            _ => None,
+        })
+        .unwrap();
+    rewrite(&path, &all);
+    let replayed = setting.run(&["replay", "rec", "--verify"]);
+    assert_eq!(replayed.status.code(), Some(125));
+    let said = text(&replayed.stderr);
+    let stopped = flipped + 1;
+    for part in [
+        format!("at event {stopped}: "),
+        format!(", thread {thread}, "),
+        // From behind a call to behind the next.
+        format!(" position {flipped}.6.0x"),
+        format!("{} is 0x1224 and was 0x1234", NAMES[R13]),
+    ] {
+        assert!(said.contains(&part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn a_bit_of_memory_that_is_flipped_is_named() {
+    let setting = Setting::new();
+    setting.compile_with("asks", ASKS, &["-nostdlib", "-static"]);
+    let record = ["record", "--hash=1", "-o", "rec", "--", "./asks"];
+    assert!(setting.run(&record).status.success());
+    assert!(setting.run(&["replay", "rec", "--verify"]).status.success());
+    let path = stream(&setting.path("rec"));
+    let mut all = events(&path);
+    let wrote = number_of(&all, all.len() / 2, |event| matches!(event, Event::Wrote { .. }));
+    let compared = number_of(&all, wrote, |event| matches!(event, Event::Hashes { .. }));
+    let Event::Wrote { at, bytes } = &mut all[wrote - 1] else { unreachable!("just found") };
+    let page = *at & !4095;
+    bytes[0] ^= 1;
+    rewrite(&path, &all);
+    // Nothing else depends on it, so only who looks at memory can know.
+    assert!(setting.run(&["replay", "rec"]).status.success());
+    let replayed = setting.run(&["replay", "rec", "--verify"]);
+    assert_eq!(replayed.status.code(), Some(125));
+    let said = text(&replayed.stderr);
+    let is_resumed = |event: &Event| matches!(event, Event::Resumed { .. });
+    let resumed = all[..wrote].iter().rposition(is_resumed).unwrap() + 1;
+    let Event::Resumed { thread, .. } = all[resumed - 1] else { unreachable!("just found") };
+    for part in [
+        format!("at event {compared}: "),
+        format!(", thread {thread}, position {resumed}."),
+        format!("the page at {page:#x} differs"),
+    ] {
+        assert!(said.contains(&part), "{part}: {said}");
+    }
 }

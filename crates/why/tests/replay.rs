@@ -1,10 +1,11 @@
 //! Every fixture, in every variant: recorded, it does what it does natively; replayed, in
 //! an empty directory and with an empty environment, it writes and ends the same again.
+//! One recording serves several replays: plain, with memory compared, and from checkpoints.
 
 mod support;
 
 use std::path::Path;
-use std::process::Command;
+use std::process::Output;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tempfile::TempDir;
@@ -15,9 +16,12 @@ use support::fixture::{self, Fixture};
 use support::job::Job;
 use support::native::native;
 use support::needs;
-use support::outcome::{Ended, Outcome};
+use support::outcome::Outcome;
+use support::recording::{self, FromCheckpoint};
 use support::run;
-use support::why::WHY;
+
+/// Memory is told often enough that every fixture has some to compare.
+const OPTIONS: &[&str] = &["--hash=20", "--checkpoints=0"];
 
 fn main() {
     let mut trials = Vec::new();
@@ -45,42 +49,58 @@ fn test(fixture: &Fixture) -> Result<Completion, Failed> {
 
 fn records_and_replays(job: &Job, native: &Outcome) -> Result<(), Failed> {
     let directory = TempDir::new()?;
-    let recording = directory.path().join("recording");
-    let recorded = run::run(&recorder(job, &recording))?;
+    let path = directory.path().join("recording");
+    let recorded = run::run(&recording::recorder(job, &path, OPTIONS))?;
     compare::same(native, &recorded).map_err(|error| format!("recorded: {error}"))?;
-    replays(&recording, &recorded)
-}
-
-/// The same job under `why record`.
-fn recorder(job: &Job, recording: &Path) -> Job {
-    let mut args = vec!["record".into(), "-o".into(), recording.into(), "--".into()];
-    args.push(job.program.clone().into());
-    args.extend(job.args.iter().cloned());
-    Job { program: WHY.into(), args, limit: job.limit * 5, ..job.clone() }
-}
-
-fn replays(recording: &Path, recorded: &Outcome) -> Result<(), Failed> {
-    let empty = TempDir::new()?;
-    let replayed = Command::new("timeout")
-        .args(["-s", "KILL", "120", WHY, "replay"])
-        .arg(recording)
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .current_dir(empty.path())
-        .output()?;
-    let expected = match recorded.ended {
-        Ended::Status(status) => status,
-        Ended::Signal(signal) => 128 + signal as i32,
-        Ended::RealTime(signal) => 128 + signal,
-        Ended::TimedOut => return Err("the recorded run did not end".into()),
+    let replay = |how: &str, options: &[&str]| {
+        let replayed = recording::replay(&path, options)?;
+        recording::same(&recorded, &replayed).map_err(|error| format!("{how}: {error}"))
     };
-    let said = String::from_utf8_lossy(&replayed.stderr).into_owned();
-    if replayed.status.code() != Some(expected) {
-        return Err(format!("replayed: {}, not status {expected}: {said}", replayed.status).into());
+    replay("replayed", &[])?;
+    replay("replayed with memory compared", &["--verify"])?;
+    from_checkpoints(&path, &recorded)
+}
+
+/// From an early and from a late checkpoint on.
+fn from_checkpoints(path: &Path, recorded: &Outcome) -> Result<(), Failed> {
+    let checkpoints = recording::checkpoints(path)?;
+    if checkpoints.is_empty() {
+        return Err("the recording has no checkpoint".into());
     }
-    if replayed.stdout != recorded.stdout || replayed.stderr != recorded.stderr {
-        let wrote = String::from_utf8_lossy(&replayed.stdout).into_owned();
-        return Err(format!("replayed, it wrote {wrote:?} and {said:?}").into());
+    for checkpoint in checkpoints {
+        let from = format!("--from={}.0", checkpoint.events + 1);
+        let replayed = recording::replay(path, &[&from])?;
+        recording::same_end(recorded, &replayed)
+            .and_then(|()| is_rest(&checkpoint, recorded, &replayed))
+            .map_err(|error| format!("replayed with {from}: {error}"))?;
     }
     Ok(())
+}
+
+/// Whether the replay wrote what was written behind the checkpoint.
+fn is_rest(from: &FromCheckpoint, recorded: &Outcome, replayed: &Output) -> Result<(), String> {
+    let streams = [
+        ("output", &recorded.stdout, &replayed.stdout, from.stdout),
+        ("error", &recorded.stderr, &replayed.stderr, from.stderr),
+    ];
+    for (name, recorded, replayed, size) in streams {
+        let text = String::from_utf8_lossy(replayed);
+        if replayed.len() as u64 != size {
+            return Err(format!("not {size} bytes to standard {name}: {text:?}"));
+        }
+        if !is_within(replayed, recorded) {
+            return Err(format!("it wrote something else to standard {name}: {text:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether all these lines are at the end of some others, in this order. Between them there
+/// may be those of other processes, which are not replayed.
+fn is_within(lines: &[u8], others: &[u8]) -> bool {
+    let split = |text: &'_ [u8]| {
+        text.split_inclusive(|b| *b == b'\n').map(<[u8]>::to_vec).rev().collect::<Vec<_>>()
+    };
+    let mut others = split(others).into_iter();
+    split(lines).iter().all(|line| others.any(|other| other.ends_with(line)))
 }

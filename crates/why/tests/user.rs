@@ -1,9 +1,10 @@
 //! Without privileges: as an ordinary user, under a container's system call
-//! filter, and both. One fixture of each topic and a few real programs.
+//! filter, and both. One fixture of each topic and a few real programs. And recordings
+//! that another user is given when the program is gone.
 
 mod support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,10 +15,12 @@ use tempfile::TempDir;
 
 use support::build;
 use support::compare;
+use support::directives::Replay;
 use support::fixture::{self, Fixture};
 use support::job::{Before, Job};
 use support::needs;
-use support::outcome::Ended;
+use support::outcome::{Ended, Outcome};
+use support::recording;
 use support::run;
 use support::why::{self, Tool, WHY};
 
@@ -55,6 +58,10 @@ fn main() {
             }));
         }
     }
+    for fixture in fixtures {
+        let title = format!("recorded, and replayed by another user: {}", fixture.title());
+        trials.push(Trial::ignorable_test(title, move || test_given_away(&fixture)));
+    }
     let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
     // A static is not dropped, and a directory is to be removed.
     let _ = fs::remove_dir_all(PUBLIC.path());
@@ -88,6 +95,45 @@ fn test(job: &Job, restrictions: &[Before]) -> Result<(), Failed> {
     let (outcome, report) = why::under(&job, Tool::Count, &why)?.run()?;
     compare::same(&native, &outcome)?;
     report.check(Tool::Count, outcome.ended)?;
+    Ok(())
+}
+
+fn test_given_away(fixture: &Fixture) -> Result<Completion, Failed> {
+    let directives = &fixture.directives;
+    if let Some(reason) = needs::unmet(&directives.needs) {
+        return Ok(Completion::ignored_with(reason));
+    }
+    if let Replay::NotYet(reason) = &directives.replay {
+        return Ok(Completion::ignored_with(reason));
+    }
+    let program = published(fixture)?;
+    let built = program.parent().and_then(Path::parent).ok_or("it lies in a directory")?;
+    let job = Job::new(&program).args(&directives.args).stdin(directives.stdin.clone());
+    let (made, given) = (built.join("made"), PUBLIC.path().join(fixture.name.clone() + "-given"));
+    let why = PUBLIC.path().join("why");
+    let recorder = Job { program: why.clone(), ..recording::recorder(&job, &made, &[]) };
+    let (recorded, _) = run::run_to_the_letter(&recorder)?;
+    fs::rename(&made, &given)?;
+    fs::remove_dir_all(built)?;
+    if nix::unistd::geteuid().is_root() {
+        give_to_nobody(&given)?;
+    }
+    let replayer = Job::new(why).args(["replay"]).args([&given]);
+    let (replayed, _) = run::run_to_the_letter(&restricted(replayer, &[Before::Nobody]))?;
+    let ended = Ended::Status(recording::status(recorded.ended)?);
+    // It writes no files again.
+    compare::same(&Outcome { ended, files: BTreeMap::new(), ..recorded }, &replayed)?;
+    Ok(Completion::Completed)
+}
+
+/// Makes a directory and all that is in it nobody's; nobody else may read it.
+fn give_to_nobody(path: &Path) -> Result<(), Failed> {
+    std::os::unix::fs::chown(path, Some(65534), Some(65534))?;
+    if path.is_dir() {
+        for entry in fs::read_dir(path)? {
+            give_to_nobody(&entry?.path())?;
+        }
+    }
     Ok(())
 }
 

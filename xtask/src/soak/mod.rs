@@ -5,6 +5,7 @@
 mod evidence;
 mod interrupt;
 mod load;
+mod replays;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -33,6 +34,9 @@ pub struct Args {
     /// Which tool; may be repeated
     #[arg(long, value_name = "TOOL", default_value = "count", value_parser = tool)]
     tool: Vec<Tool>,
+    /// Record each fixture once, and repeat the replay
+    #[arg(long, conflicts_with = "tool")]
+    replay: bool,
 }
 
 fn tool(name: &str) -> Result<Tool, String> {
@@ -49,6 +53,9 @@ pub fn main(args: Args) -> Result<ExitCode, Failure> {
 
     let mut tally = Tally::default();
     'all: for fixture in &chosen {
+        if interrupt::wanted() {
+            break;
+        }
         if let Some(reason) = needs::unmet(&fixture.directives.needs) {
             println!("{}: {reason}", fixture.title());
             continue;
@@ -61,6 +68,10 @@ pub fn main(args: Args) -> Result<ExitCode, Failure> {
                 continue;
             }
         };
+        if args.replay {
+            replays::repeat(fixture, &native.0, &why, args.repeat, &mut tally)?;
+            continue;
+        }
         for tool in &args.tool {
             repeat(fixture, *tool, &native, &why, &kept, args.repeat, &mut tally)?;
             if interrupt::wanted() {
@@ -75,7 +86,7 @@ pub fn main(args: Args) -> Result<ExitCode, Failure> {
         tally.runs,
         tally.start.elapsed().as_secs_f64(),
         tally.differences,
-        chosen.len() * args.tool.len(),
+        chosen.len() * if args.replay { 1 } else { args.tool.len() },
     );
     Ok(ExitCode::from(u8::from(tally.differences > 0)))
 }

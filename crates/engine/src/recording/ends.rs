@@ -99,6 +99,10 @@ impl Supervisor {
             self.record_words(space, &words)?;
             if let Some(recorder) = &mut self.recorder {
                 recorder.add(space, &Event::ThreadEnded { thread })?;
+                if let Some(log) = recorder.logs.get_mut(&space) {
+                    // Another one may have its number, here or in another process.
+                    log.registers.remove(&thread);
+                }
             }
         }
         Ok(())

@@ -6,6 +6,8 @@ use crate::maps::{self, Mapping};
 use crate::memory::{Address, PAGE};
 use crate::memory_calls::{DISCARDS, FOR_FORKS};
 use crate::ptrace::Registers;
+use crate::shown_maps;
+use crate::space::SpaceId;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
 use std::fs::File;
@@ -28,7 +30,9 @@ impl Supervisor {
     /// any more, what is in memory must be told.
     pub(super) fn record_fresh_mapping(&mut self, tid: Tid, mapping: &Mapping) -> Outcome<Source> {
         let range = mapping.range.clone();
-        let source = if mapping.name == "[stack]" {
+        let is_stack = mapping.name == "[stack]"
+            || self.log(tid).is_some_and(|log| log.stacks.contains(&range.end));
+        let source = if is_stack {
             Source::Stack
         } else if mapping.shared {
             let recorder = self.recorder.as_mut().expect("recording");
@@ -118,18 +122,28 @@ impl Supervisor {
 
     /// What is in this memory now, as far as it can be read.
     pub(super) fn record_memory(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
+        self.record_memory_of(self.space_id(tid), range)
+    }
+
+    pub(super) fn record_memory_of(
+        &mut self,
+        space: SpaceId,
+        range: Range<Address>,
+    ) -> Outcome<()> {
         /// No event is larger.
         const PART: u64 = 1 << 20;
         let mut at = range.start;
         while at < range.end {
             let mut bytes = vec![0; (range.end - at).min(PART) as usize];
-            let got = self.space_of(tid).memory.read(at, &mut bytes).unwrap_or(0);
+            let got = self.spaces[&space].memory.read(at, &mut bytes).unwrap_or(0);
             bytes.truncate(got);
             if got == 0 {
                 // What is not there cannot have been written to, whatever the arguments said.
                 return Ok(());
             }
-            self.record(tid, &Event::Wrote { at, bytes })?;
+            if let Some(recorder) = &mut self.recorder {
+                recorder.add(space, &Event::Wrote { at, bytes })?;
+            }
             at += got as u64;
         }
         Ok(())
@@ -148,6 +162,7 @@ impl Supervisor {
         let pages = |size: u64| size.next_multiple_of(PAGE);
         match r.rax as i64 {
             libc::SYS_munmap => {
+                self.forget_stacks(tid, &(r.rdi..r.rdi + pages(r.rsi)));
                 self.record(tid, &Event::Unmapped { at: r.rdi, size: pages(r.rsi) })
             }
             libc::SYS_mprotect | libc::SYS_pkey_mprotect => {
@@ -206,6 +221,7 @@ impl Supervisor {
     pub(super) fn record_mmap(&mut self, tid: Tid, r: &Registers, at: Address) -> Outcome<()> {
         let (size, flags) = (r.rsi.next_multiple_of(PAGE), r.r10 as i32);
         let shared = flags & 0xf != libc::MAP_PRIVATE;
+        self.forget_stacks(tid, &(at..at + size));
         let source = if shared {
             let maps = maps::read(tid)?;
             let Some(mapping) = maps.iter().find(|m| m.range.contains(&at)) else {
@@ -216,6 +232,9 @@ impl Supervisor {
             let part = Mapping { range: at..at + size, offset, executable, ..mapping.clone() };
             return self.record_mapping(tid, &part);
         } else if flags & libc::MAP_GROWSDOWN != 0 {
+            if let Some(log) = self.log(tid) {
+                log.stacks.insert(at + size);
+            }
             Source::Stack
         } else if flags & libc::MAP_ANONYMOUS != 0 {
             Source::Zero
@@ -229,9 +248,18 @@ impl Supervisor {
         self.record(tid, &Event::Mapped { at, size, access: access(r.rdx), source })
     }
 
+    /// Stacks of the program's own whose last page was there are no longer.
+    fn forget_stacks(&mut self, tid: Tid, range: &Range<Address>) {
+        if let Some(log) = self.log(tid) {
+            log.stacks.retain(|end| !range.contains(&(end - 1)));
+        }
+    }
+
     /// What was in this memory is gone: it is as it was mapped.
     pub(super) fn record_discard(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
-        let maps = maps::read(tid)?;
+        // As the program has it: a page that is watched is one that it can write to.
+        let space = self.space_of(tid);
+        let maps = shown_maps::mappings(&maps::read(tid)?, &space.regions, &space.own_ranges());
         for mapping in
             maps.iter().filter(|m| m.range.start < range.end && m.range.end > range.start)
         {
@@ -240,7 +268,6 @@ impl Supervisor {
             let part = Mapping {
                 range: start..end,
                 offset: mapping.offset + (start - mapping.range.start),
-                executable: self.space_of(tid).regions.is_executable(start),
                 ..mapping.clone()
             };
             // What is shared is still there for others.

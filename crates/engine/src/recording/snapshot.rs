@@ -65,8 +65,11 @@ impl Supervisor {
     }
 
     /// While others run, a thread that is in a call cannot be asked for its registers.
-    pub(crate) fn keep_vectors(&mut self, tid: Tid) -> Outcome<()> {
-        if self.recorder.is_some() && self.space_of(tid).users > 1 {
+    /// There may be others only because of this call, too.
+    pub(crate) fn keep_vectors(&mut self, tid: Tid, call: u32) -> Outcome<()> {
+        const CREATES: [i64; 3] = [libc::SYS_vfork, libc::SYS_clone, libc::SYS_clone3];
+        let others = self.space_of(tid).users > 1 || CREATES.contains(&call.into());
+        if self.recorder.is_some() && others {
             self.task(tid).vectors_at_call = Some(ptrace::vectors(tid)?);
         }
         Ok(())

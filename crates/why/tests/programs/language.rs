@@ -15,13 +15,14 @@ use crate::support::why::Tool;
 pub const PROGRAMS: &[Program] = &[
     Program::new("perl", perl),
     Program::new("ruby", ruby),
-    Program::new("python", python),
+    Program::new("python", python).not_replayed("memory that processes share"),
     Program::new("python-test_json", || python_tests("test_json"))
         .tools(&[Tool::None, Tool::Count]),
     Program::new("python-test_threading", || python_tests("test_threading"))
         .tools(&[Tool::None, Tool::Count]),
     Program::new("python-test_subprocess", || python_tests("test_subprocess"))
-        .tools(&[Tool::None, Tool::Count]),
+        .tools(&[Tool::None, Tool::Count])
+        .not_replayed("its two million events take minutes"),
     Program::new("node", node),
     Program::new("java", java).tools(&[Tool::None, Tool::Count]),
     Program::new("rust", rust),

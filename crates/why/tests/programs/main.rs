@@ -1,4 +1,5 @@
-//! Real programs doing whole jobs: natively and under `why` with the same result.
+//! Real programs doing whole jobs: natively and under `why` with the same result; and
+//! recorded, and replayed twice.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -11,16 +12,19 @@ mod language;
 mod server;
 mod shell;
 
+use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use tempfile::TempDir;
 
 use support::compare;
 use support::job::Job;
 use support::mask::{self, Mask};
 use support::outcome::Outcome;
+use support::recording;
 use support::run;
 use support::why::{self, Tool};
 
@@ -34,11 +38,13 @@ pub struct Program {
     pub tools: &'static [Tool],
     /// Does the job have a server, which listens on `$PORT`?
     pub serves: bool,
+    /// Why it cannot be replayed yet.
+    pub not_replayed: Option<&'static str>,
 }
 
 impl Program {
     pub const fn new(name: &'static str, job: fn() -> Result<Job, String>) -> Program {
-        Program { name, job, masks: &[], tools: &Tool::ALL, serves: false }
+        Program { name, job, masks: &[], tools: &Tool::ALL, serves: false, not_replayed: None }
     }
 
     pub const fn masks(self, masks: &'static [Mask]) -> Program {
@@ -51,6 +57,10 @@ impl Program {
 
     pub const fn serves(self) -> Program {
         Program { serves: true, ..self }
+    }
+
+    pub const fn not_replayed(self, reason: &'static str) -> Program {
+        Program { not_replayed: Some(reason), ..self }
     }
 }
 
@@ -67,14 +77,33 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
+/// Under what a program does its job.
+#[derive(Clone, Copy)]
+enum Under {
+    Run(Tool),
+    Record,
+}
+
 fn trials_of(program: &'static Program) -> impl Iterator<Item = Trial> {
     let native: Arc<OnceLock<Result<(Job, Outcome), String>>> = Arc::default();
-    program.tools.iter().map(move |&tool| {
+    let all = program.tools.iter().map(|&tool| Under::Run(tool)).chain([Under::Record]);
+    all.map(move |under| {
         let native = native.clone();
-        Trial::test(format!("{} {}", program.name, tool.name()), move || {
+        let name = match under {
+            Under::Run(tool) => tool.name(),
+            Under::Record => "recorded",
+        };
+        Trial::ignorable_test(format!("{} {name}", program.name), move || {
+            if let (Under::Record, Some(reason)) = (under, program.not_replayed) {
+                return Ok(Completion::ignored_with(reason));
+            }
             let native = native.get_or_init(|| run_natively(program));
             let (job, expected) = native.as_ref().map_err(Failed::from)?;
-            test(program, tool, job, expected)
+            match under {
+                Under::Run(tool) => test(program, tool, job, expected),
+                Under::Record => test_recorded(program, job, expected),
+            }
+            .map(|()| Completion::Completed)
         })
     })
 }
@@ -103,6 +132,26 @@ fn test(program: &Program, tool: Tool, job: &Job, native: &Outcome) -> Result<()
     let (outcome, report) = why::under(&port.given_to(job), tool, Path::new(why::WHY))?.run()?;
     report.check(tool, outcome.ended)?;
     compare::same(native, &masked(program, port, outcome))?;
+    Ok(())
+}
+
+/// The recording is replayed from another directory than it was made in, when the job's own
+/// one is gone.
+fn test_recorded(program: &Program, job: &Job, native: &Outcome) -> Result<(), Failed> {
+    let port = Port::free()?;
+    let directory = TempDir::new()?;
+    let (made, moved) = (directory.path().join("made"), directory.path().join("moved"));
+    let recorder = recording::recorder(&port.given_to(job), &made, &[]);
+    let (recorded, its_directory) = run::run_to_the_letter(&recorder)?;
+    let shown = run::without_directory(recorded.clone(), &its_directory);
+    compare::same(native, &masked(program, port, shown))
+        .map_err(|error| format!("recorded: {error}"))?;
+    fs::rename(made, &moved)?;
+    for time in ["once", "twice"] {
+        let replayed = recording::replay::<&str>(&moved, &[])?;
+        recording::same(&recorded, &replayed)
+            .map_err(|error| format!("replayed {time}: {error}"))?;
+    }
     Ok(())
 }
 

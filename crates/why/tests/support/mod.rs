@@ -21,6 +21,7 @@ pub mod process;
 pub mod pty;
 pub mod random;
 pub mod recorded;
+pub mod recording;
 pub mod report;
 pub mod run;
 pub mod seccomp;

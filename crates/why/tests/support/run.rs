@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -22,6 +22,12 @@ use crate::support::seccomp;
 
 /// The outcome; Err if it could not be started or left a process behind.
 pub fn run(job: &Job) -> Result<Outcome, String> {
+    let (outcome, directory) = run_to_the_letter(job)?;
+    Ok(without_directory(outcome, &directory))
+}
+
+/// The outcome as it was, and the directory that it names, which is gone.
+pub fn run_to_the_letter(job: &Job) -> Result<(Outcome, PathBuf), String> {
     let dir = fresh_dir(job)?;
     let mark = Mark::new();
     let group = Group::new()?;
@@ -43,8 +49,13 @@ pub fn run(job: &Job) -> Result<Outcome, String> {
         ));
     }
     left?;
-    let path = dir.path().as_os_str().as_encoded_bytes().to_vec();
-    Ok(outcome.map(|text| replace(text, &path, b"{dir}")))
+    Ok((outcome, dir.path().to_owned()))
+}
+
+/// The same wherever it was.
+pub fn without_directory(outcome: Outcome, directory: &Path) -> Outcome {
+    let path = directory.as_os_str().as_encoded_bytes();
+    outcome.map(|text| replace(text, path, b"{dir}"))
 }
 
 /// The command with the fixed environment of every run. The program that a

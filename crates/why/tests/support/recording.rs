@@ -1,0 +1,136 @@
+//! The command lines of `why record` and `why replay`.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+use why_record::event::{Event, Stream};
+use why_record::store::Recording;
+use why_record::stream::Reader;
+
+use crate::support::job::Job;
+use crate::support::outcome::{Ended, Outcome};
+use crate::support::why::WHY;
+
+/// The same job under `why record`.
+pub fn recorder(job: &Job, recording: &Path, options: &[&str]) -> Job {
+    let mut args = vec!["record".into(), "-o".into(), recording.into()];
+    args.extend(options.iter().map(Into::into));
+    args.push("--".into());
+    args.push(job.program.clone().into());
+    args.extend(job.args.iter().cloned());
+    Job { program: WHY.into(), args, limit: job.limit * 5, ..job.clone() }
+}
+
+/// What `why replay` wrote and how it ended, in an empty directory and with an empty
+/// environment.
+pub fn replay<S: AsRef<OsStr>>(recording: &Path, options: &[S]) -> Result<Output, String> {
+    replay_with(Path::new(WHY), recording, options)
+}
+
+pub fn replay_with<S: AsRef<OsStr>>(
+    why: &Path,
+    recording: &Path,
+    options: &[S],
+) -> Result<Output, String> {
+    let empty = TempDir::new().map_err(|error| format!("an empty directory: {error}"))?;
+    Command::new("timeout")
+        .args(["-s", "KILL", "240"])
+        .arg(why)
+        .arg("replay")
+        .args(options)
+        .arg(recording)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir(empty.path())
+        .output()
+        .map_err(|error| format!("why replay: {error}"))
+}
+
+/// Err if the replay does not end as the recorded run did, or writes something else.
+pub fn same(recorded: &Outcome, replayed: &Output) -> Result<(), String> {
+    same_end(recorded, replayed)?;
+    if replayed.stdout != recorded.stdout || replayed.stderr != recorded.stderr {
+        let wrote = String::from_utf8_lossy(&replayed.stdout);
+        let said = String::from_utf8_lossy(&replayed.stderr);
+        return Err(format!("it wrote {wrote:?} and {said:?}"));
+    }
+    Ok(())
+}
+
+pub fn same_end(recorded: &Outcome, replayed: &Output) -> Result<(), String> {
+    let expected = status(recorded.ended)?;
+    if replayed.status.code() == Some(expected) {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&replayed.stderr);
+    Err(format!("{}, not status {expected}: {said}", replayed.status))
+}
+
+/// The status with which the replay ends.
+pub fn status(recorded: Ended) -> Result<i32, String> {
+    match recorded {
+        Ended::Status(status) => Ok(status),
+        Ended::Signal(signal) => Ok(128 + signal as i32),
+        Ended::RealTime(signal) => Ok(128 + signal),
+        Ended::TimedOut => Err("the recorded run did not end".into()),
+    }
+}
+
+/// A checkpoint of the first process, and what it wrote from there on: how many bytes to
+/// standard output and standard error.
+pub struct FromCheckpoint {
+    pub events: u64,
+    pub stdout: u64,
+    pub stderr: u64,
+}
+
+/// The first and the last checkpoint of a recording's first process, as its stream has them.
+pub fn checkpoints(path: &Path) -> Result<Vec<FromCheckpoint>, String> {
+    let recording = Recording::open(path);
+    let manifest = recording.manifest().map_err(|error| error.to_string())?;
+    let process = manifest.finished.ok_or("the recording is not finished")?.process;
+    let mut found: Vec<u64> = std::fs::read_dir(path.join("checkpoints"))
+        .map_err(|error| format!("the checkpoints: {error}"))?
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let (of, rest) = name.split_once('.')?;
+            (of == process.to_string()).then(|| rest.split_once('.')?.1.parse().ok())?
+        })
+        .collect();
+    found.sort_unstable();
+    found.drain(1..found.len().saturating_sub(1).max(1).min(found.len()));
+    let outputs = outputs(&recording, process)?;
+    let sum = |stream: Stream, from: u64| -> u64 {
+        let behind = outputs.iter().filter(|(event, of, _)| *event > from && *of == stream);
+        behind.map(|(.., size)| size).sum()
+    };
+    let from = |events| FromCheckpoint {
+        events,
+        stdout: sum(Stream::Output, events),
+        stderr: sum(Stream::Error, events),
+    };
+    Ok(found.into_iter().map(from).collect())
+}
+
+/// All that a process wrote: the number of the event, where to, and how much.
+fn outputs(recording: &Recording, process: i32) -> Result<Vec<(u64, Stream, u64)>, String> {
+    let mut outputs = Vec::new();
+    let mut number = 0;
+    for program in 1.. {
+        let path = recording.stream(process, program);
+        if !path.exists() {
+            break;
+        }
+        let mut reader = Reader::open(&path).map_err(|error| error.to_string())?;
+        while let Some(event) = reader.next_event().map_err(|error| error.to_string())? {
+            number += 1;
+            if let Event::Output { stream, size, .. } = event {
+                outputs.push((number, stream, size));
+            }
+        }
+    }
+    Ok(outputs)
+}
