@@ -7,6 +7,7 @@ mod checkpoints;
 mod descriptors;
 mod ends;
 mod memory;
+mod outsiders;
 mod reads;
 mod region;
 mod sharing;

@@ -28,6 +28,9 @@ pub struct Manifest {
     /// If only a part of the run was to be recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<Region>,
+    /// What the recording could not hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Written at the end; without it, the recording was cut short.
     pub finished: Option<Finished>,
     /// Of all that is written here, with zeroes in its own place.
@@ -82,6 +85,7 @@ impl Manifest {
             cpu,
             seed: None,
             region: None,
+            notes: Vec::new(),
             finished: None,
             checksum: NO_CHECKSUM.to_owned(),
         }

@@ -148,6 +148,9 @@ fn print_info(args: &InfoArgs) -> Result<()> {
     if let Some(region) = &manifest.region {
         println!("region     {}", borders(region));
     }
+    for note in &manifest.notes {
+        println!("note       {note}");
+    }
     println!("ended      {}", how(&manifest));
     if let Some(stuck) = manifest.finished.as_ref().and_then(|finished| finished.stuck) {
         println!("because    {}", crate::record::how_stuck(stuck));

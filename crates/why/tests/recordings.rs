@@ -303,3 +303,44 @@ fn a_bit_of_memory_that_is_flipped_is_named() {
         assert!(said.contains(&part), "{part}: {said}");
     }
 }
+
+/// Maps a file to share it; with an argument, it then waits for its input to end.
+const SHARING: &str = "
+    #include <fcntl.h>
+    #include <stdio.h>
+    #include <sys/mman.h>
+    #include <unistd.h>
+    int main(int count, char **words) {
+        int file = open(\"shared\", O_RDWR | O_CREAT, 0600);
+        if (ftruncate(file, 4096)) return 1;
+        char *memory = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        if (count > 1) {
+            puts(words[1]);
+            fflush(stdout);
+            while (read(0, memory, 1) > 0) {}
+        }
+        return memory == MAP_FAILED;
+    }";
+
+#[test]
+fn memory_shared_with_a_process_outside_is_named() {
+    let setting = Setting::new();
+    let program = setting.compile("sharing", SHARING);
+    assert!(setting.run(&["record", "-o", "alone", "--", "./sharing"]).status.success());
+    assert!(!text(&setting.run(&["info", "alone"]).stdout).contains("shared with"));
+    let mut outside = Command::new(program)
+        .arg("ready")
+        .current_dir(setting.path("."))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = [0];
+    std::io::Read::read_exact(outside.stdout.as_mut().unwrap(), &mut ready).unwrap();
+    assert!(setting.run(&["record", "-o", "together", "--", "./sharing"]).status.success());
+    let info = text(&setting.run(&["info", "together"]).stdout);
+    drop(outside.stdin.take());
+    assert!(outside.wait().unwrap().success());
+    let named = format!("shared with process {} (sharing)", outside.id());
+    assert!(info.contains(&named), "{info}");
+}

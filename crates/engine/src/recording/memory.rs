@@ -41,6 +41,7 @@ impl Supervisor {
             let object = *recorder.objects.entry(identity).or_insert(next);
             if object == next {
                 recorder.unmapped.clear();
+                self.note_outsiders(mapping)?;
             }
             let space = self.space_id(tid);
             self.record_view(space, object, mapping.writable)?;
