@@ -87,7 +87,8 @@ impl Supervisor {
 
     /// Sends the signals that came too early, if it is time; whether there are more.
     pub(crate) fn send_again(&mut self) -> bool {
-        for task in self.tasks.values_mut().filter(|task| !task.has_just_handled()) {
+        for task in self.tasks.values_mut() {
+            task.only_handled = 0;
             let (pid, tid) = (task.pid, task.tid);
             for (info, sent) in task.early.iter_mut().filter(|(_, sent)| !sent) {
                 *sent = true;
@@ -204,6 +205,7 @@ impl Supervisor {
         if self.replays() {
             return self.replay_stop(tid, &registers, cause);
         }
+        self.task(tid).note_delivery(&info, registers.rip);
         self.record_stop(tid, &registers, cause)?;
         // A handler begins with other registers, which tell nothing of a call's result.
         self.record_results(tid, &registers)?;

@@ -6,7 +6,6 @@ use crate::signals::{Action, NEVER_BLOCKED, bit};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{Call, State, Tid, returned};
 use std::rc::Rc;
-use std::time::Instant;
 use why_record::event::Cause;
 use why_translate::context::{APP_GS, CALLS_IN_PROCESS, LAST_CALL};
 
@@ -352,8 +351,8 @@ impl Supervisor {
         let mask = ptrace::signal_mask(tid)?;
         self.set_mask(tid, mask)?;
         self.record_vectors_changed(tid);
-        self.task(tid).handled = Some(Instant::now());
         let registers = ptrace::registers(tid)?;
+        self.task(tid).returned_to = registers.rip;
         self.finish(tid, Registers { orig_rax: u64::MAX, ..registers })
     }
 

@@ -5,7 +5,6 @@ use crate::ptrace::Registers;
 use crate::space::SpaceId;
 use libc::siginfo_t;
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
 
 pub type Tid = i32;
 
@@ -50,8 +49,10 @@ pub struct Task {
     /// The watched address at which it has been seen, and its stack pointer there, until it
     /// has executed that instruction.
     pub passing: Option<(Address, Address)>,
-    /// When its last handler returned.
-    pub handled: Option<Instant>,
+    /// Where its last handler returned to, and how many handlers of timers have been called
+    /// in a row without anything executed between them.
+    pub returned_to: Address,
+    pub only_handled: u32,
     /// Signals of timers that came too early after that, and whether they have been sent
     /// again.
     pub early: Vec<(siginfo_t, bool)>,
@@ -66,9 +67,9 @@ pub struct Task {
 /// Signals from this number on are queued, each with its value.
 const FIRST_QUEUED: i32 = 32;
 
-/// A timer may strike more often than its handler can be called here. So long a thread is
-/// left alone after a handler, or it would never do anything else.
-const BREATH: Duration = Duration::from_millis(1);
+/// A timer may strike more often than its handler can be called here. After so many in a
+/// row the next has to wait, or the thread would never do anything else.
+const MOST_IN_A_ROW: u32 = 10;
 
 impl Task {
     /// Keeps a signal for later. Of a standard signal there is never more than one.
@@ -87,13 +88,15 @@ impl Task {
         }
     }
 
-    pub fn has_just_handled(&self) -> bool {
-        self.handled.is_some_and(|handled| handled.elapsed() < BREATH)
+    /// A signal is about to be delivered to the thread at this address.
+    pub fn note_delivery(&mut self, info: &siginfo_t, at: Address) {
+        let in_a_row = crate::signals::is_from_timer(info) && at == self.returned_to;
+        self.only_handled = if in_a_row { self.only_handled + 1 } else { 0 };
     }
 
     /// Whether the signal has to wait, although the application does not block it.
     pub fn is_too_early(&self, info: &siginfo_t) -> bool {
-        crate::signals::is_from_timer(info) && self.has_just_handled()
+        crate::signals::is_from_timer(info) && self.only_handled >= MOST_IN_A_ROW
     }
 
     /// The place of the first signal that has arrived and has to wait.
