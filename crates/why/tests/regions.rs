@@ -145,7 +145,7 @@ fn a_line_is_a_border_too_and_positions_and_checkpoints_are_within() {
     let from = setting.why(&["replay", "part", "--from", position, "--stats"]);
     assert!(from.status.success(), "{}", text(&from.stderr));
     let again = text(&from.stdout);
-    assert!(replayed.ends_with(&again) && again.len() < replayed.len(), "{again}");
+    assert!(replayed.ends_with(&again), "{again}");
 }
 
 /// Its rax is n after 2 + 3n instructions.
