@@ -20,7 +20,7 @@ use support::outcome::Outcome;
 use support::recording::{self, FromCheckpoint};
 use support::run;
 
-/// Memory is told often enough that every fixture has some to compare.
+/// What every fixture is recorded with.
 const OPTIONS: &[&str] = &["--checkpoints=1"];
 
 fn main() {
