@@ -157,8 +157,11 @@ impl Supervisor {
         r: &Registers,
         result: u64,
     ) -> Outcome<()> {
-        if self.log(tid).is_none() || (-4095..0).contains(&(result as i64)) {
+        if self.log(tid).is_none() {
             return Ok(());
+        }
+        if (-4095..0).contains(&(result as i64)) {
+            return self.record_failed_memory_call(tid, r);
         }
         let pages = |size: u64| size.next_multiple_of(PAGE);
         match r.rax as i64 {
@@ -219,6 +222,43 @@ impl Supervisor {
         Ok(maps::read(tid)?.iter().any(|m| m.shared && m.range.contains(&at)))
     }
 
+    /// A call has failed that may have changed the map of memory up to where it failed: it is
+    /// told as it is now.
+    fn record_failed_memory_call(&mut self, tid: Tid, r: &Registers) -> Outcome<()> {
+        let discards = r.rax as i64 == libc::SYS_madvise && DISCARDS.contains(&(r.rdx as i32));
+        let protects = matches!(r.rax as i64, libc::SYS_mprotect | libc::SYS_pkey_mprotect);
+        let end = r.rsi.checked_next_multiple_of(PAGE).and_then(|size| r.rdi.checked_add(size));
+        let Some(end) = end.filter(|_| r.rdi % PAGE == 0 && (discards || protects)) else {
+            return Ok(());
+        };
+        for part in self.shown_parts(tid, &(r.rdi..end))? {
+            let (at, size) = (part.range.start, part.range.end - part.range.start);
+            if protects {
+                let (read, write, execute) = (part.readable, part.writable, part.executable);
+                let access = Access { read, write, execute };
+                self.record(tid, &Event::Protected { at, size, access })?;
+            } else if !part.shared {
+                let source = self.record_fresh_mapping(tid, &part)?;
+                self.record_changes(tid, part.range, &source)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The parts of mappings that lie in a range, as the program has them: a page that is
+    /// watched is one that it can write to.
+    fn shown_parts(&mut self, tid: Tid, range: &Range<Address>) -> Outcome<Vec<Mapping>> {
+        let space = self.space_of(tid);
+        let maps = shown_maps::mappings(&maps::read(tid)?, &space.regions, &space.own_ranges());
+        let inside = maps.into_iter().filter_map(|mapping| {
+            let start = mapping.range.start.max(range.start);
+            let end = mapping.range.end.min(range.end);
+            let offset = mapping.offset + start.saturating_sub(mapping.range.start);
+            (start < end).then(|| Mapping { range: start..end, offset, ..mapping })
+        });
+        Ok(inside.collect())
+    }
+
     pub(super) fn record_mmap(&mut self, tid: Tid, r: &Registers, at: Address) -> Outcome<()> {
         let (size, flags) = (r.rsi.next_multiple_of(PAGE), r.r10 as i32);
         let shared = flags & 0xf != libc::MAP_PRIVATE;
@@ -258,25 +298,11 @@ impl Supervisor {
 
     /// What was in this memory is gone: it is as it was mapped.
     pub(super) fn record_discard(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
-        // As the program has it: a page that is watched is one that it can write to.
-        let space = self.space_of(tid);
-        let maps = shown_maps::mappings(&maps::read(tid)?, &space.regions, &space.own_ranges());
-        for mapping in
-            maps.iter().filter(|m| m.range.start < range.end && m.range.end > range.start)
-        {
-            let start = mapping.range.start.max(range.start);
-            let end = mapping.range.end.min(range.end);
-            let part = Mapping {
-                range: start..end,
-                offset: mapping.offset + (start - mapping.range.start),
-                ..mapping.clone()
-            };
-            // What is shared is still there for others.
-            if !part.shared {
-                let source = self.record_fresh_mapping(tid, &part)?;
-                if is_of_lost_file(&part, &source) {
-                    self.record_changes(tid, part.range.clone(), &source)?;
-                }
+        // What is shared is still there for others.
+        for part in self.shown_parts(tid, &range)?.into_iter().filter(|part| !part.shared) {
+            let source = self.record_fresh_mapping(tid, &part)?;
+            if is_of_lost_file(&part, &source) {
+                self.record_changes(tid, part.range, &source)?;
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ use crate::support::why::Tool;
 pub const PROGRAMS: &[Program] = &[
     Program::new("perl", perl),
     Program::new("ruby", ruby),
-    Program::new("python", python).not_replayed("memory that processes share"),
+    Program::new("python", python),
     Program::new("python-test_json", || python_tests("test_json"))
         .tools(&[Tool::None, Tool::Count]),
     Program::new("python-test_threading", || python_tests("test_threading"))

@@ -86,7 +86,8 @@ pub struct FromCheckpoint {
     pub stderr: u64,
 }
 
-/// The first and the last checkpoint of a recording's first process, as its stream has them.
+/// The first and the last checkpoint of a recording's first process; none only if it takes
+/// turns with others that it shares memory with.
 pub fn checkpoints(path: &Path) -> Result<Vec<FromCheckpoint>, String> {
     let recording = Recording::open(path);
     let manifest = recording.manifest().map_err(|error| error.to_string())?;
@@ -101,14 +102,22 @@ pub fn checkpoints(path: &Path) -> Result<Vec<FromCheckpoint>, String> {
         })
         .collect();
     found.sort_unstable();
-    // The first and the last.
-    if found.len() > 2 {
-        found.drain(1..found.len() - 1);
+    let ends = [found.first(), found.last()];
+    let mut found: Vec<u64> = ends.into_iter().flatten().copied().collect();
+    found.dedup();
+    let events = numbered_events(&recording, process)?;
+    let shares = events.iter().any(|(_, event)| matches!(event, Event::Turn { .. }));
+    if found.is_empty() && !shares {
+        return Err("there is none, and the process shares no memory with others".into());
     }
-    let outputs = outputs(&recording, process)?;
     let sum = |stream: Stream, from: u64| -> u64 {
-        let behind = outputs.iter().filter(|(event, of, _)| *event > from && *of == stream);
-        behind.map(|(.., size)| size).sum()
+        let behind = events.iter().filter(|(number, _)| *number > from);
+        behind
+            .map(|(_, event)| match event {
+                Event::Output { stream: to, size, .. } if *to == stream => *size,
+                _ => 0,
+            })
+            .sum()
     };
     let from = |events| FromCheckpoint {
         events,
@@ -118,10 +127,9 @@ pub fn checkpoints(path: &Path) -> Result<Vec<FromCheckpoint>, String> {
     Ok(found.into_iter().map(from).collect())
 }
 
-/// All that a process wrote: the number of the event, where to, and how much.
-fn outputs(recording: &Recording, process: i32) -> Result<Vec<(u64, Stream, u64)>, String> {
-    let mut outputs = Vec::new();
-    let mut number = 0;
+/// The events of a process, which are counted from one on.
+fn numbered_events(recording: &Recording, process: i32) -> Result<Vec<(u64, Event)>, String> {
+    let mut events = Vec::new();
     for program in 1.. {
         let path = recording.stream(process, program);
         if !path.exists() {
@@ -129,11 +137,8 @@ fn outputs(recording: &Recording, process: i32) -> Result<Vec<(u64, Stream, u64)
         }
         let mut reader = Reader::open(&path).map_err(|error| error.to_string())?;
         while let Some(event) = reader.next_event().map_err(|error| error.to_string())? {
-            number += 1;
-            if let Event::Output { stream, size, .. } = event {
-                outputs.push((number, stream, size));
-            }
+            events.push((events.len() as u64 + 1, event));
         }
     }
-    Ok(outputs)
+    Ok(events)
 }
