@@ -151,8 +151,10 @@ impl Recorder {
         }
     }
 
+    /// How often a thread is interrupted for a checkpoint. Without an interval they are taken
+    /// wherever threads stop anyway.
     pub fn checkpoint_interval(&self) -> Option<Duration> {
-        self.wanted.checkpoints
+        self.wanted.checkpoints.filter(|interval| !interval.is_zero())
     }
 
     /// The directory of the recording.

@@ -141,10 +141,11 @@ impl Supervisor {
                 }
             }
         }
+        let interrupts = self.recorder.as_ref().and_then(Recorder::checkpoint_interval).is_some();
         let due: Vec<Tid> = self
             .spaces
             .iter()
-            .filter(|(id, _)| self.checkpoint_due(**id))
+            .filter(|(id, _)| interrupts && self.checkpoint_due(**id))
             .filter_map(|(_, space)| space.current)
             // One that waits in a call would be given a part of what it asked for.
             .filter(|current| is_running(*current))

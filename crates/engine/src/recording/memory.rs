@@ -228,7 +228,7 @@ impl Supervisor {
         let discards = r.rax as i64 == libc::SYS_madvise && DISCARDS.contains(&(r.rdx as i32));
         let protects = matches!(r.rax as i64, libc::SYS_mprotect | libc::SYS_pkey_mprotect);
         let end = r.rsi.checked_next_multiple_of(PAGE).and_then(|size| r.rdi.checked_add(size));
-        let Some(end) = end.filter(|_| r.rdi % PAGE == 0 && (discards || protects)) else {
+        let Some(end) = end.filter(|_| r.rdi.is_multiple_of(PAGE) && (discards || protects)) else {
             return Ok(());
         };
         for part in self.shown_parts(tid, &(r.rdi..end))? {
@@ -254,7 +254,7 @@ impl Supervisor {
             let start = mapping.range.start.max(range.start);
             let end = mapping.range.end.min(range.end);
             let offset = mapping.offset + start.saturating_sub(mapping.range.start);
-            (start < end).then(|| Mapping { range: start..end, offset, ..mapping })
+            (start < end).then_some(Mapping { range: start..end, offset, ..mapping })
         });
         Ok(inside.collect())
     }
