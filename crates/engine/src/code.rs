@@ -147,7 +147,7 @@ impl Code {
             chains: FxHashMap::default(),
             statistics: Statistics::default(),
             shapes,
-            calls: Calls::Logged,
+            calls: Calls::Made,
             view: View::native(),
             watched: BTreeSet::new(),
         })
@@ -159,10 +159,10 @@ impl Code {
 
     /// How calls are made.
     fn call_class(&self) -> fn(u32) -> CallClass {
-        match (self.tool, self.calls) {
-            (Tool::Exact, Calls::Made) => calls::unrecorded_class,
-            (Tool::Exact, _) => calls::recorded_class,
-            _ => calls::class,
+        match self.calls {
+            Calls::Made => calls::class,
+            Calls::NotYetLogged => calls::unrecorded_class,
+            Calls::Logged | Calls::Replayed => calls::recorded_class,
         }
     }
 
@@ -256,7 +256,6 @@ impl Code {
             Tool::Trace => self.shapes.read().expect("no panic").next_id(),
             _ => 0,
         };
-        let exact = self.tool == Tool::Exact;
         let request = Request {
             pc,
             at: self.arenas[arena].next(),
@@ -265,9 +264,9 @@ impl Code {
             call_class: self.call_class(),
             calls: self.calls,
             leave_before: match self.calls {
-                _ if !exact || plain => LeaveBefore::Nothing,
-                Calls::Made if self.view.limited => LeaveBefore::Questions,
-                Calls::Made => LeaveBefore::Nothing,
+                _ if plain => LeaveBefore::Nothing,
+                Calls::NotYetLogged if self.view.limited => LeaveBefore::Questions,
+                Calls::Made | Calls::NotYetLogged => LeaveBefore::Nothing,
                 Calls::Logged | Calls::Replayed => LeaveBefore::Varying,
             },
             shown: self.view.expected,

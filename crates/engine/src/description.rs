@@ -257,7 +257,7 @@ mod tests {
             shown: Features::ALL,
             expected: Features::ALL,
             limit_xsave: false,
-            calls: why_translate::Calls::Logged,
+            calls: why_translate::Calls::Made,
             verify: false,
             gs_base_writable: false,
             transactions: false,

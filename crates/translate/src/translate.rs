@@ -87,6 +87,8 @@ impl LeaveBefore {
 pub enum Calls {
     /// There are none: nothing is recorded.
     Made,
+    /// There are none yet: what is recorded begins later.
+    NotYetLogged,
     /// They are made, and what comes of them is logged.
     Logged,
     /// They are not made; what came of them is in the log.
@@ -326,12 +328,12 @@ impl<'a> Translator<'a> {
         let Some(addition) = self.counting.iter().find(|a| a.before == index) else {
             return;
         };
-        let Addition { instructions, through, .. } = *addition;
-        let slot = self.slot(index);
-        if self.checks() {
+        let Addition { instructions, through, looks, .. } = *addition;
+        if looks && self.checks() {
             self.count_and_check(index, instructions, through);
             return;
         }
+        let slot = self.slot(index);
         match through {
             Through::Memory => self.e.add_clobbering_flags(slot, instructions as i32),
             Through::Overwritten { register, may_fault } => {
@@ -349,7 +351,7 @@ impl<'a> Translator<'a> {
         self.note_counted(instructions);
     }
 
-    /// Whether additions look at the sum. Who asked for a few instructions wants them all.
+    /// Whether the unit looks at the sum. Who asked for a few instructions wants them all.
     fn checks(&self) -> bool {
         self.request.tool == Tool::Exact && self.request.at_most.is_none()
     }
@@ -384,8 +386,13 @@ impl<'a> Translator<'a> {
         self.note_counted(instructions);
     }
 
-    /// The slot that an addition before instruction `index` uses.
+    /// The slot that an addition before instruction `index` uses. Where somebody looks, all
+    /// additions of a unit use the one that it looks at.
     fn slot(&self, index: usize) -> Slot {
+        let index = match self.counting.first() {
+            Some(first) if first.looks => first.before,
+            _ => index,
+        };
         // An instruction may be there several times.
         count_slot(self.spans[index].pc.wrapping_add(index as u64))
     }
@@ -639,7 +646,7 @@ impl<'a> Translator<'a> {
     /// The slot that corrections on the way out use: one that the unit looks at, if it does.
     fn correction_slot(&self) -> Slot {
         match self.counting.first() {
-            Some(addition) if self.request.tool == Tool::Exact => self.slot(addition.before),
+            Some(addition) if addition.looks => self.slot(addition.before),
             _ => count_slot(self.request.pc),
         }
     }

@@ -153,11 +153,11 @@ impl Translator<'_> {
 
     /// Adds to the count, if it was planned so, while an indirect branch has saved rdx.
     fn count_at_branch(&mut self) {
-        if self.checks() {
-            return;
-        }
         let planned = self.counting.iter().find(|a| a.through == Through::Branch);
-        if let Some(&Addition { instructions, .. }) = planned {
+        if let Some(&Addition { instructions, looks, .. }) = planned {
+            if looks && self.checks() {
+                return;
+            }
             let slot = self.slot(self.spans.len() - 1);
             self.e.add_through(reg::RDX, slot, instructions as i32);
             self.note_counted(instructions);

@@ -1,7 +1,6 @@
 //! System calls: made right in the cache, or left to the supervisor.
 
 use super::{Calls, Pad, PadTo, Translator};
-use crate::Tool;
 use crate::context::{
     CALL_CLASS, CALL_CLASSES, CALLS_IN_PROCESS, CLASS_SIZES, CallClass, LAST_CALL, LOG_HEADER,
     LOG_NEXT, LOG_ROOM, MAP_FLAGS, MAP_PROTECTIONS, OPENS_WATCHED, OTHERS_READY, SAVED_RCX,
@@ -46,7 +45,7 @@ impl Translator<'_> {
                 self.logged_or_replayed(Some(class), next, executed);
                 return false;
             }
-            None if self.request.tool == Tool::Exact && self.request.calls != Calls::Made => {
+            None if matches!(self.request.calls, Calls::Logged | Calls::Replayed) => {
                 self.logged_or_replayed(None, next, executed);
                 return false;
             }
@@ -67,7 +66,9 @@ impl Translator<'_> {
 
     fn logged_or_replayed(&mut self, class: Option<CallClass>, next: u64, executed: u32) {
         match self.request.calls {
-            Calls::Made => unreachable!("no class of these calls is a logged one"),
+            Calls::Made | Calls::NotYetLogged => {
+                unreachable!("no class of these calls is a logged one")
+            }
             Calls::Logged => self.logged_call(class, next, executed),
             Calls::Replayed => self.replayed_call(class, next, executed),
         }
