@@ -6,6 +6,7 @@ pub const RSP: u8 = 4;
 pub const RBP: u8 = 5;
 pub const RSI: u8 = 6;
 pub const RDI: u8 = 7;
+pub const R10: u8 = 10;
 
 /// The number of the whole register that this one is a part of.
 pub fn number(register: Register) -> u8 {

@@ -9,7 +9,7 @@ use crate::context::{
 use crate::emit::{Patch, reg};
 use crate::scan::Scanned;
 use crate::unit::{ExitKind, SpanDetail};
-use why_trace::register::{RDI, RSI};
+use why_trace::register::{R10, RDI, RSI};
 
 impl Translator<'_> {
     /// A system call; true if the unit ends here. The hardware leaves the return
@@ -117,6 +117,7 @@ impl Translator<'_> {
         e.load(reg::RCX, LAST_CALL);
         e.store_at(RDI, 0, reg::RCX);
         e.store_at(RDI, 8, reg::RAX);
+        e.store_at(RDI, 16, R10);
         e.bytes(&[0x48, 0x0f, 0xbe, 0x4f, 0x0f]); // movsx rcx, byte [rdi + 15]
         e.lea(reg::RCX, reg::RCX, 1);
         let failed = e.jrcxz();
