@@ -1,20 +1,22 @@
 //! What translation promises, on small pieces of code.
 
 use iced_x86::{CpuidFeature, Decoder, DecoderOptions, Mnemonic};
+use std::sync::Arc;
+use why_trace::shape::Numbered;
 use why_translate::context::CallClass;
 use why_translate::{ExitKind, Features, Place, Request, Tool, TranslateError, Unit, translate};
 
 const PC: u64 = 0x5555_0000_1000;
 const AT: u64 = 0x5554_c000_0000;
 
-fn request(tool: Tool) -> Request {
+fn request(tool: Tool) -> Request<'static> {
     Request {
         pc: PC,
         at: AT,
         tool,
         at_most: None,
         call_class: |_| CallClass::Direct,
-        trace_id: 16,
+        number: &|shape| Numbered { first_id: 16, shape: Arc::new(shape) },
         leave_before: why_translate::LeaveBefore::Nothing,
         expected: Features::ALL,
         shown: Features::ALL,

@@ -1,7 +1,6 @@
 //! System calls: made right in the cache, or left to the supervisor.
 
 use super::{Calls, Pad, PadTo, Translator};
-use crate::Tool;
 use crate::context::{
     CALL_CLASS, CALL_CLASSES, CALLS_IN_PROCESS, CLASS_SIZES, CallClass, LAST_CALL, LOG_HEADER,
     LOG_NEXT, LOG_ROOM, MAP_FLAGS, MAP_PROTECTIONS, OPENS_WATCHED, OTHERS_READY, SAVED_RCX,
@@ -46,7 +45,7 @@ impl Translator<'_> {
                 self.logged_or_replayed(Some(class), next, executed);
                 return false;
             }
-            None if self.request.tool == Tool::Exact && self.request.calls != Calls::Made => {
+            None if self.request.tool.is_exact() && self.request.calls != Calls::Made => {
                 self.logged_or_replayed(None, next, executed);
                 return false;
             }
