@@ -13,17 +13,19 @@ mod extended_state;
 mod instruction_accesses;
 mod lanes;
 mod oracle;
+mod parts;
 mod registers;
 mod replayed;
 mod reserve;
 mod run;
+mod threads;
 
 use std::sync::OnceLock;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use access::Access;
-use oracle::Surroundings;
+use oracle::{Recorded, Surroundings};
 use support::build;
 use support::fixture::{self, Fixture};
 use support::job::Job;
@@ -69,6 +71,7 @@ static WAYS: [&Way; 2] = [&RUN, &REPLAYED];
 
 fn main() {
     let mut trials = by_hand::trials();
+    trials.push(Trial::test("accesses of a replay have their threads", threads::test));
     for fixture in fixture::all().into_iter().filter_map(Result::ok) {
         let is_chosen = INSTRUCTIONS.contains(&&*fixture.name) && fixture.topic == "instructions";
         if fixture.directives.count_is_exact || is_chosen {
@@ -79,6 +82,10 @@ fn main() {
                 trials.push(Trial::ignorable_test(title, test));
             }
         }
+        if parts::are_told_of(&fixture) {
+            let title = format!("{}, parts of it replayed", fixture.title());
+            trials.push(Trial::ignorable_test(title, move || parts::test(&fixture)));
+        }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
@@ -87,14 +94,23 @@ fn stepped_and_why(fixture: &Fixture, way: &Way) -> Result<Completion, Failed> {
     if let Some(reason) = needs::unmet(&fixture.directives.needs) {
         return Ok(Completion::ignored_with(reason));
     }
-    let directives = &fixture.directives;
-    let job =
-        Job::new(build::build(fixture)?).args(&directives.args).stdin(directives.stdin.clone());
-    let reserved = way.bytes_taken.get_or_init(|| reserve::bytes_taken(way.output)).clone()?;
-    let stepped = oracle::record(&job, Surroundings { reserved, hidden: way.hidden })?;
+    let job = job(fixture)?;
+    let stepped = stepped(&job, way)?;
     let listed = (way.list)(&job)?;
     difference::none("single-stepped", &stepped.accesses, way.name, &listed, |pc| {
         stepped.disassembled(pc)
     })?;
     Ok(Completion::Completed)
+}
+
+fn job(fixture: &Fixture) -> Result<Job, String> {
+    let directives = &fixture.directives;
+    let program = build::build(fixture)?;
+    Ok(Job::new(program).args(&directives.args).stdin(directives.stdin.clone()))
+}
+
+/// What the oracle says, in the same surroundings as when it is listed like this.
+fn stepped(job: &Job, way: &Way) -> Result<Recorded, String> {
+    let reserved = way.bytes_taken.get_or_init(|| reserve::bytes_taken(way.output)).clone()?;
+    oracle::record(job, Surroundings { reserved, hidden: way.hidden })
 }

@@ -45,11 +45,24 @@ pub fn record(job: &Job, surroundings: Surroundings) -> Result<Recorded, String>
 pub struct Recorded {
     /// In program order.
     pub accesses: Vec<Access>,
+    /// How many instructions had been executed before each.
+    before: Vec<u64>,
+    executed: u64,
     /// By address, as last executed there.
     instructions: HashMap<u64, Instruction>,
 }
 
 impl Recorded {
+    /// Those of the first so many instructions.
+    pub fn within(&self, instructions: u64) -> &[Access] {
+        &self.accesses[..self.before.partition_point(|before| *before < instructions)]
+    }
+
+    fn add(&mut self, accesses: Vec<Access>) {
+        self.before.extend(accesses.iter().map(|_| self.executed));
+        self.accesses.extend(accesses);
+    }
+
     pub fn disassembled(&self, pc: u64) -> String {
         let mut text = String::new();
         match self.instructions.get(&pc) {
@@ -110,13 +123,14 @@ impl Visitor for Oracle {
         }
         match std::mem::replace(&mut self.announced, Announced::Nothing) {
             Announced::Repeatedly(repetition) => {
-                self.recorded.accesses.extend(repetition.accesses_until(registers));
+                self.recorded.add(repetition.accesses_until(registers));
             }
             Announced::Once(accesses) if step == Step::Executed => {
-                self.recorded.accesses.extend(accesses);
+                self.recorded.add(accesses);
             }
             _ => {}
         }
+        self.recorded.executed += u64::from(step == Step::Executed);
     }
 }
 

@@ -29,6 +29,6 @@ pub fn output(job: &Job) -> Result<Vec<u8>, String> {
 }
 
 /// The CPU is the one that the oracle sees.
-fn record(job: &Job, path: &Path) -> Result<Outcome, String> {
+pub fn record(job: &Job, path: &Path) -> Result<Outcome, String> {
     run::run(&recording::recorder(job, path, &["--cpu=native"]))
 }

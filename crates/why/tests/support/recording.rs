@@ -146,6 +146,25 @@ pub fn executed(path: &Path) -> Result<BTreeMap<i32, u64>, String> {
     processes.iter().map(|process| executed(process.pid)).collect()
 }
 
+/// The events with which a thread of the first process goes on, and how many instructions it
+/// executes from there on.
+pub fn stretches(path: &Path) -> Result<Vec<(u64, u64)>, String> {
+    let recording = Recording::open(path);
+    let manifest = recording.manifest().map_err(|error| error.to_string())?;
+    let process = manifest.finished.ok_or("the recording is not finished")?.process;
+    let mut stretches = Vec::new();
+    for (number, event) in numbered_events(&recording, process)? {
+        match event {
+            Event::Resumed { .. } => stretches.push((number, 0)),
+            Event::Stopped { instructions, .. } => {
+                stretches.last_mut().ok_or("nobody runs")?.1 = instructions;
+            }
+            _ => {}
+        }
+    }
+    Ok(stretches)
+}
+
 /// The events of a process, which are counted from one on.
 fn numbered_events(recording: &Recording, process: i32) -> Result<Vec<(u64, Event)>, String> {
     let mut events = Vec::new();
