@@ -271,3 +271,31 @@ fn masks_lanes(insn: &Instruction) -> bool {
                 | M::Vpcmpgtq
         )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    fn shape(at: u64, code: &[u8]) -> Shape {
+        let mut planner = Planner::default();
+        let decoder = Decoder::with_ip(64, code, at, DecoderOptions::NONE);
+        decoder.into_iter().for_each(|insn| planner.instruction(&insn));
+        planner.finish()
+    }
+
+    #[test]
+    fn only_units_of_the_same_instructions_share_their_ids() {
+        const MOVES: &[u8] = &[0x48, 0x8b, 0x07, 0x48, 0x8b, 0x06]; // mov rax, [rdi]; mov rax, [rsi]
+        let mut shapes = Shapes::default();
+        let mut number = |at, code: &[u8]| shapes.number(shape(at, code)).first_id;
+        let first = number(0x1000, MOVES);
+        // Two instructions, none of them, or one.
+        assert_eq!(number(0x1000, &MOVES[..3]), first + 3);
+        assert_eq!(number(0x2000, MOVES), first + 5);
+        // A longer encoding of the same, then what was there before.
+        assert_eq!(number(0x1000, &[0x3e, 0x48, 0x8b, 0x07]), first + 8);
+        assert_eq!(number(0x1000, MOVES), first);
+        assert_eq!(shapes.all.len(), 4);
+    }
+}
