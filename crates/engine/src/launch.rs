@@ -311,7 +311,10 @@ fn try_supervise(
     match &result {
         Ok(()) if supervisor.replays() => supervisor.finish_replay(),
         Ok(()) => {}
-        Err(_) => supervisor.kill_all(),
+        Err(_) => {
+            supervisor.finish_traces();
+            supervisor.kill_all();
+        }
     }
     result
 }

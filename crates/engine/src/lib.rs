@@ -62,7 +62,7 @@ mod unknown;
 pub use error::EngineError;
 pub use recording::{Border, Landmark, MappedCode, Region, Wanted};
 pub use replaying::{Look, Module, Observer, Scene, Then};
-pub use report::{Ended, Missed, Report};
+pub use report::{Ended, Missed, Replayed, Report};
 pub use why_translate::Tool;
 
 /// The name of a signal, such as `SIGSEGV`.

@@ -181,6 +181,11 @@ impl Replayer {
         Ok(Some(Replayer { program, stream, goes_on, resumed, alone: true, ..replayer }))
     }
 
+    /// The process's number when it was recorded.
+    pub fn process(&self) -> Thread {
+        self.process
+    }
+
     /// Goes on with the next program that the process executed.
     fn next_program(&mut self) -> Outcome<()> {
         self.program += 1;
@@ -217,6 +222,11 @@ impl Supervisor {
         self.replayers.get_mut(&space).expect("every process of a replay has a stream")
     }
 
+    /// The recorded thread that runs now, of those that this one stands for.
+    pub(crate) fn recorded_thread(&self, tid: Tid) -> Option<Thread> {
+        self.replayers.get(&self.tasks[&tid].space).map(|replayer| replayer.running)
+    }
+
     /// Takes from a new process all that is not the engine's, and begins.
     pub(crate) fn begin_replay(&mut self, tid: Tid, maps: &[Mapping]) -> Outcome<()> {
         for mapping in maps.iter().filter(|m| m.name != "[vsyscall]") {
@@ -240,7 +250,7 @@ impl Supervisor {
         self.task(tid).stops_at = None;
         if cause == Cause::Instruction {
             // It is not executed here, but it was.
-            self.adjust_count(tid, 1);
+            self.count_told(tid, at);
         }
         let saved = Saved { registers, vectors: Some(ptrace::vectors(tid)?) };
         let replayer = self.replayer(tid);
@@ -563,6 +573,7 @@ impl Supervisor {
         self.space_of(tid).ran_last = Some(tid);
         self.task(tid).state = State::Running;
         self.own_log_of_fork(tid)?;
+        self.start_trace(tid)?;
         for module in self.replayer(tid).modules.list().to_vec() {
             self.watch_module(tid, &module);
         }

@@ -34,6 +34,8 @@ pub struct Report {
     pub flushes: u64,
     pub executable_outside_cache: u64,
     pub descendants_alive: u64,
+    /// The processes of a replay, in the order in which they ended.
+    pub replayed: Vec<Replayed>,
     /// The process that was started.
     pub first: i32,
     /// Events that were recorded or replayed.
@@ -46,6 +48,16 @@ pub struct Report {
     pub region_left: bool,
     /// What was found by who looked at a replay.
     pub answer: Option<serde_json::Value>,
+}
+
+/// What a replayed process amounted to.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Replayed {
+    /// Its number when it was recorded.
+    pub process: i32,
+    pub instructions: u64,
+    /// The same, as the trace has it.
+    pub trace_instructions: Option<u64>,
 }
 
 /// Why there is nothing of a region.

@@ -2,6 +2,7 @@
 
 use iced_x86::Register;
 
+pub const RCX: u8 = 1;
 pub const RSP: u8 = 4;
 pub const RBP: u8 = 5;
 pub const RSI: u8 = 6;

@@ -15,7 +15,7 @@ use crate::unit::{Exit, ExitKind, InsnSpan, SpanDetail, Unit};
 use crate::verify;
 use crate::xsave;
 use iced_x86::{Instruction, Mnemonic, Register};
-use std::sync::Arc;
+use why_trace::shape::{Numbered, Shape};
 
 /// Prefixes that may stand before REX and opcode.
 const LEGACY_PREFIXES: [u8; 11] =
@@ -31,7 +31,7 @@ const REPEATED: usize = 48;
 /// Every unit is at least this long, so that a jump fits over its entry.
 const SHORTEST: usize = 5;
 
-pub struct Request {
+pub struct Request<'a> {
     pub pc: u64,
     /// Where the unit will run.
     pub at: u64,
@@ -50,8 +50,8 @@ pub struct Request {
     /// Save and restore no more registers than x87, SSE and AVX have.
     pub limit_xsave: bool,
     pub call_class: fn(u32) -> CallClass,
-    /// The trace id of the unit's first exit; the others follow.
-    pub trace_id: u32,
+    /// Gives the unit's records their numbers, when tracing.
+    pub number: &'a dyn Fn(Shape) -> Numbered,
     /// Compare the application's code with what was translated whenever it is entered.
     pub verify: bool,
     /// Whether programs may change their GS base by an instruction.
@@ -175,7 +175,7 @@ fn cut_at_calls(scanned: &mut Vec<Scanned>, request: &Request) {
         if insn.flow != Flow::Syscall {
             return None;
         }
-        if request.tool == Tool::Trace {
+        if request.tool.traces() {
             return Some(index.max(1));
         }
         let class = call_number(&scanned[..index]).map(request.call_class);
@@ -222,7 +222,7 @@ enum PadTo {
 }
 
 struct Translator<'a> {
-    request: &'a Request,
+    request: &'a Request<'a>,
     scanned: Vec<Scanned>,
     e: Emitter,
     spans: Vec<InsnSpan>,
@@ -236,15 +236,21 @@ struct Translator<'a> {
 }
 
 impl<'a> Translator<'a> {
-    fn new(request: &'a Request, mut scanned: Vec<Scanned>) -> Self {
-        let tracer = (request.tool == Tool::Trace).then(|| Tracer::plan(&mut scanned, request));
+    fn new(request: &'a Request<'a>, mut scanned: Vec<Scanned>) -> Self {
+        let tracer = request.tool.traces().then(|| Tracer::plan(&mut scanned, request));
         if let Some(last) = scanned.last_mut() {
             // Nothing follows it here.
             last.followed = None;
         }
-        let looks = request.tool == Tool::Exact;
-        let counting =
-            if request.tool.counts() { count::plan(&scanned, looks) } else { Vec::new() };
+        let executed = match scanned.split_last() {
+            // Who tells what comes of it counts it, too.
+            Some((last, before)) if request.leave_before.concerns(&last.insn) => before,
+            _ => &scanned,
+        };
+        let counting = match request.tool.counts() {
+            true => count::plan(executed, request.tool.is_exact()),
+            false => Vec::new(),
+        };
         Translator {
             e: Emitter::new(request.at),
             spans: Vec::with_capacity(scanned.len()),
@@ -279,10 +285,11 @@ impl<'a> Translator<'a> {
                 code: self.e.offset(),
                 detail: SpanDetail::Plain,
             });
-            self.count(index);
+            // First, because counting may go through a register that is written down here.
             if let Some(tracer) = &self.tracer {
                 tracer.record(index, &mut self.e);
             }
+            self.count(index);
             ended = self.instruction(index, &scanned)?;
         }
         if !ended {
@@ -296,7 +303,7 @@ impl<'a> Translator<'a> {
         let end = self.e.offset();
         let (_, literals) = self.e.finish();
         let borrowed = self.tracer.as_ref().and_then(|tracer| tracer.borrowed(opened));
-        let shape = self.tracer.map(|tracer| Arc::new(tracer.into_shape()));
+        let records = self.tracer.map(Tracer::into_records);
         Ok(Unit {
             pc: self.request.pc,
             code: self.e.code,
@@ -308,7 +315,7 @@ impl<'a> Translator<'a> {
             borrowed,
             beyond,
             alone: self.request.at_most.is_some(),
-            shape,
+            records,
             end,
             literals,
             displacements: self.displacements,
@@ -353,7 +360,7 @@ impl<'a> Translator<'a> {
 
     /// Whether the unit looks at the sum. Who asked for a few instructions wants them all.
     fn checks(&self) -> bool {
-        self.request.tool == Tool::Exact && self.request.at_most.is_none()
+        self.request.tool.is_exact() && self.request.at_most.is_none()
     }
 
     /// Adds to a slot, which is negative as long as nobody has to look: else leaves the
@@ -592,15 +599,13 @@ impl<'a> Translator<'a> {
 
     /// Ends the straight-line code with this exit.
     fn leave(&mut self, kind: ExitKind, executed: u32) {
-        if self.tracer.as_ref().is_some_and(Tracer::borrows) {
-            self.commit(executed);
-            self.stub(None, kind, executed);
-        } else if self.uncounted(executed) != 0 {
-            self.correct(executed);
-            self.stub(None, kind, executed);
-        } else {
-            self.pad(kind, executed);
+        let borrows = self.tracer.as_ref().is_some_and(Tracer::borrows);
+        if !borrows && self.uncounted(executed) == 0 {
+            return self.pad(kind, executed);
         }
+        self.commit(executed);
+        self.correct(executed);
+        self.stub(None, kind, executed);
     }
 
     fn stub(&mut self, site: Option<Patch>, kind: ExitKind, executed: u32) {
@@ -669,6 +674,9 @@ impl<'a> Translator<'a> {
                 PadTo::Stop { pc, slot, added } => {
                     let by = self.uncounted(pad.executed) - added as i32;
                     self.e.add(slot, by, SAVED_RCX);
+                    if let Some(tracer) = &self.tracer {
+                        tracer.commit(pad.executed, &mut self.e);
+                    }
                     self.stub(None, ExitKind::Stopped { pc }, pad.executed);
                     continue;
                 }

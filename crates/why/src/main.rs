@@ -12,6 +12,7 @@ mod record;
 mod recordings;
 mod region;
 mod replay;
+mod reports;
 mod run;
 mod tries;
 

@@ -151,7 +151,7 @@ impl Question {
         observer: Box<dyn Observer>,
     ) -> Result<Option<T>, Failure> {
         let look = Some(Look::new(self.process, to, true, observer));
-        let how = How { from, look, verify: false };
+        let how = How { from, look, ..How::default() };
         let report = replay::run(&self.recording, how).map_err(no_answer)?;
         Ok(report.answer.and_then(|answer| serde_json::from_value(answer).ok()))
     }

@@ -1,6 +1,7 @@
 //! Every fixture, in every variant: recorded, it does what it does natively; replayed, in
 //! an empty directory and with an empty environment, it writes and ends the same again.
-//! One recording serves several replays: plain, with memory compared, and from checkpoints.
+//! One recording serves several replays: plain, with memory compared, traced, and from
+//! checkpoints.
 
 mod support;
 
@@ -18,6 +19,7 @@ use support::native::native;
 use support::needs;
 use support::outcome::Outcome;
 use support::recording::{self, FromCheckpoint};
+use support::retraced;
 use support::run;
 
 /// Memory is told often enough that every fixture has some to compare.
@@ -61,7 +63,15 @@ fn records_and_replays(job: &Job, native: &Outcome) -> Result<(), Failed> {
     };
     replay("replayed", &[])?;
     replay("replayed with memory compared", &["--verify"])?;
+    traced(&path, &recorded).map_err(|error| format!("replayed under trace: {error}"))?;
     from_checkpoints(&path, &recorded)
+}
+
+/// The trace of each process holds as many instructions as the recording tells.
+fn traced(path: &Path, recorded: &Outcome) -> Result<(), String> {
+    let (replayed, answer) = retraced::retrace(path, &[])?;
+    recording::same(recorded, &replayed)?;
+    answer.check(&recording::executed(path)?)
 }
 
 /// From an early and from a late checkpoint on.

@@ -203,6 +203,7 @@ impl Supervisor {
     /// Nothing more is to be seen.
     fn end_look(&mut self, look: &Look) -> Outcome<()> {
         self.report.answer = Some(look.observer.borrow_mut().answer());
+        self.sample_all();
         for task in self.tasks.values() {
             // SAFETY: plain system call; these are our own tracees.
             unsafe { libc::kill(task.pid, libc::SIGKILL) };

@@ -2,7 +2,6 @@
 //! targets, or, for a return that belongs to a call in the unit, straight on.
 
 use super::{Pad, PadTo, TranslateError, Translator};
-use crate::Tool;
 use crate::context::{SAVED_RCX, SAVED_RDX, TARGETS};
 use crate::count::{Addition, Through};
 use crate::emit::reg;
@@ -69,7 +68,7 @@ impl Translator<'_> {
 
     /// Goes to the application address in rcx; rcx and rdx have been saved.
     fn through_table(&mut self, executed: u32) {
-        if self.request.tool == Tool::Exact && self.request.at_most.is_some() {
+        if self.request.tool.is_exact() && self.request.at_most.is_some() {
             self.stub(None, ExitKind::Indirect, executed);
             return;
         }

@@ -1,13 +1,15 @@
 //! The command lines of `why record` and `why replay`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
-use why_record::event::{Event, Stream};
+use why_record::event::{Cause, Event, Stream};
 use why_record::store::Recording;
 use why_record::stream::Reader;
+use why_record::summary;
 
 use crate::support::job::Job;
 use crate::support::outcome::{Ended, Outcome};
@@ -125,6 +127,42 @@ pub fn checkpoints(path: &Path) -> Result<Vec<FromCheckpoint>, String> {
         stderr: sum(Stream::Error, events),
     };
     Ok(found.into_iter().map(from).collect())
+}
+
+/// How many instructions each process executed.
+pub fn executed(path: &Path) -> Result<BTreeMap<i32, u64>, String> {
+    let recording = Recording::open(path);
+    let processes = summary::processes(&recording).map_err(|error| error.to_string())?;
+    let count = |event: &Event| match event {
+        // It stopped before one whose result is told.
+        Event::Stopped { instructions, cause: Cause::Instruction, .. } => instructions + 1,
+        Event::Stopped { instructions, .. } => *instructions,
+        _ => 0,
+    };
+    let executed = |process: i32| {
+        let events = numbered_events(&recording, process)?;
+        Ok((process, events.iter().map(|(_, event)| count(event)).sum()))
+    };
+    processes.iter().map(|process| executed(process.pid)).collect()
+}
+
+/// The events with which a thread of the first process goes on, and how many instructions it
+/// executes from there on.
+pub fn stretches(path: &Path) -> Result<Vec<(u64, u64)>, String> {
+    let recording = Recording::open(path);
+    let manifest = recording.manifest().map_err(|error| error.to_string())?;
+    let process = manifest.finished.ok_or("the recording is not finished")?.process;
+    let mut stretches = Vec::new();
+    for (number, event) in numbered_events(&recording, process)? {
+        match event {
+            Event::Resumed { .. } => stretches.push((number, 0)),
+            Event::Stopped { instructions, .. } => {
+                stretches.last_mut().ok_or("nobody runs")?.1 = instructions;
+            }
+            _ => {}
+        }
+    }
+    Ok(stretches)
 }
 
 /// The events of a process, which are counted from one on.
