@@ -88,8 +88,9 @@ impl<T> Copies<T> {
     /// from here.
     fn worth(&self, index: usize, work: u64) -> f64 {
         let before = index.checked_sub(1).map_or(0, |before| self.kept[before].work);
-        let next = self.kept.get(index + 1).map_or(work, |next| next.work);
-        let away = self.kept[index].work.abs_diff(work);
+        let own = self.kept[index].work;
+        let next = self.kept.get(index + 1).map_or(work.max(own), |next| next.work);
+        let away = own.abs_diff(work);
         next.saturating_sub(before) as f64 / away.max(1) as f64
     }
 
@@ -147,6 +148,9 @@ mod tests {
         go(&mut copies, from, 5_000_000);
         let before = copies.before(Some((4_999_999, 0))).unwrap().work;
         assert!(5_000_000 - before <= (5_000_000 - from) / 8, "{:?}", works(&copies));
+        // What is ahead is not far from copies either.
+        let ahead = copies.before(None).unwrap().work;
+        assert!(ahead > 9_000_000, "{:?}", works(&copies));
     }
 
     #[test]

@@ -70,12 +70,14 @@ fn main() {
         .map(|&(title, process)| {
             Trial::test(format!("{title} {process}"), move || {
                 let (job, _) = native::native(&fixture::named(title)?)?;
-                visits_in_any_order(&job, process)
+                visits_in_any_order(&job, process, "none")
             })
         })
         .collect();
-    trials.push(Trial::test("sqlite3", || visits_in_any_order(&sqlite3(), 0)));
-    trials.push(Trial::test("python3", || visits_in_any_order(&python3(), 0)));
+    trials.push(Trial::test("sqlite3", || visits_in_any_order(&sqlite3(), 0, "none")));
+    trials.push(Trial::test("python3", || visits_in_any_order(&python3(), 0, "none")));
+    // With checkpoints to begin with, wherever that is a shorter way.
+    trials.push(Trial::test("sqlite3 stored", || visits_in_any_order(&sqlite3(), 0, "0")));
     trials.push(Trial::test("going_back_is_cheap", going_back_is_cheap));
     trials.push(Trial::test("whoever_is_killed_nobody_is_left", nobody_is_left));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
@@ -181,8 +183,8 @@ fn visit(journey: &Journey) -> Result<Report, String> {
     serde_json::from_slice(&stdout).map_err(|error| format!("{error}: {said}"))
 }
 
-fn visits_in_any_order(job: &Job, process: usize) -> Result<(), Failed> {
-    let recorded = record(job, &["--checkpoints=none"])?;
+fn visits_in_any_order(job: &Job, process: usize, checkpoints: &str) -> Result<(), Failed> {
+    let recorded = record(job, &["--checkpoints", checkpoints])?;
     let processes = processes(&recorded.path)?;
     let (program, process) = (processes[0], processes[process]);
     let moments = moments(&recorded.path, process, VISITS)?;
@@ -251,7 +253,7 @@ fn computes(directory: &TempDir) -> Result<Job, Failed> {
 /// A way back costs much less than another replay.
 fn going_back_is_cheap() -> Result<(), Failed> {
     let directory = TempDir::new()?;
-    let recorded = record(&computes(&directory)?, &["--checkpoints=none"])?;
+    let recorded = record(&computes(&directory)?, &["--checkpoints", "none"])?;
     let process = processes(&recorded.path)?[0];
     let moments = moments(&recorded.path, process, 20)?;
     let recording = recorded.path.clone();
@@ -274,7 +276,7 @@ fn going_back_is_cheap() -> Result<(), Failed> {
 /// Whoever is killed in the middle of a session takes all others along.
 fn nobody_is_left() -> Result<(), Failed> {
     let directory = TempDir::new()?;
-    let recorded = record(&computes(&directory)?, &["--checkpoints=none"])?;
+    let recorded = record(&computes(&directory)?, &["--checkpoints", "none"])?;
     let process = processes(&recorded.path)?[0];
     for victim in ["why", "supervisor"] {
         let moments = moments(&recorded.path, process, 400)?;
