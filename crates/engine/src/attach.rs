@@ -193,7 +193,7 @@ impl Supervisor {
         space.glue = parent.glue;
         space.regions = parent.regions.clone();
         space.careful = parent.careful;
-        space.parents_log = parent.log.as_ref().map(|log| log.range().start);
+        space.parents_log = parent.log.as_ref().map(|log| log.range().start).or(parent.parents_log);
         space.parents_trace = parent.trace.as_ref().map(|trace| trace.base);
         // The context page is a copy of the parent's.
         space.others_ready = parent.others_ready;

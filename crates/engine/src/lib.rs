@@ -16,6 +16,7 @@ mod deadlock;
 mod deliver;
 mod description;
 mod error;
+mod free_memory;
 mod frozen;
 mod glue;
 mod hashing;

@@ -6,16 +6,21 @@
 //! recorded one had when something came from outside.
 
 mod calls;
+mod copies;
+mod copying;
 mod look;
 mod memory;
 mod modules;
+mod objects;
 mod outputs;
 mod reach;
+mod session;
 mod turns;
 
 pub use look::{Look, Observer, Scene, Then};
 pub use modules::Module;
 pub use outputs::Outputs;
+pub(crate) use session::Session;
 
 use crate::cpu::vectors;
 use crate::error::{EngineError, Halt};
@@ -50,6 +55,7 @@ use why_translate::context::APP_GS;
 /// Memory that may be mapped several times, in several processes.
 type Objects = Rc<RefCell<FxHashMap<u32, File>>>;
 
+#[derive(Clone)]
 pub struct Replayer {
     recording: Recording,
     process: Thread,
@@ -58,6 +64,8 @@ pub struct Replayer {
     stream: Reader,
     /// While a checkpoint is read: where the process's own stream goes on.
     goes_on: Option<Place>,
+    /// How many instructions are in front of the checkpoint that it began with.
+    before: u64,
     /// Other processes are not of interest.
     alone: bool,
     /// Other processes that were there when the recording began.
@@ -68,9 +76,9 @@ pub struct Replayer {
     running: Thread,
     /// The registers with which a thread stopped last.
     last: Option<Recorded>,
-    /// Calls that the running thread makes, in parts; and how much of the log they fill.
+    /// Calls that the running thread makes, in parts; and the part that is in the log.
     calls: VecDeque<Calls>,
-    filled: usize,
+    log: Rc<Vec<u8>>,
     /// What the running thread will stop for.
     next: Option<Stop>,
     /// Vector registers for the thread that is resumed next.
@@ -83,6 +91,8 @@ pub struct Replayer {
     views: Vec<(Range<Address>, u32, u64)>,
     /// Application memory that is mapped.
     mapped: Vec<Range<Address>>,
+    /// Of which forks may not have what is there.
+    withheld: Vec<Range<Address>>,
     /// What of it was mapped from files.
     modules: Modules,
     pub events: u64,
@@ -131,6 +141,7 @@ impl Replayer {
             program: 1,
             stream,
             goes_on: None,
+            before: 0,
             alone: false,
             beside: Vec::new(),
             files: recording.files(),
@@ -138,7 +149,7 @@ impl Replayer {
             running: 0,
             last: None,
             calls: VecDeque::new(),
-            filled: 0,
+            log: Rc::default(),
             next: None,
             vectors: None,
             objects: Objects::default(),
@@ -146,6 +157,7 @@ impl Replayer {
             turn: None,
             views: Vec::new(),
             mapped: Vec::new(),
+            withheld: Vec::new(),
             modules: Modules::default(),
             events: 0,
             verify: false,
@@ -177,8 +189,8 @@ impl Replayer {
         let replayer = Replayer::new(recording, process, outputs)?;
         let (event, ticks) = place.stretch;
         let resumed = (event, 0_u64.wrapping_sub(ticks));
-        let goes_on = Some(place);
-        Ok(Some(Replayer { program, stream, goes_on, resumed, alone: true, ..replayer }))
+        let (goes_on, before) = (Some(place), place.instructions);
+        Ok(Some(Replayer { program, stream, goes_on, before, resumed, alone: true, ..replayer }))
     }
 
     /// The process's number when it was recorded.
@@ -234,11 +246,11 @@ impl Supervisor {
             self.call(tid, libc::SYS_munmap, [mapping.range.start, size, 0, 0, 0, 0])?;
         }
         self.confine(tid)?;
+        self.keep_origin(tid)?;
         self.space_of(tid).current = Some(tid);
         self.space_of(tid).ran_last = Some(tid);
-        for other in std::mem::take(&mut self.replayer(tid).beside) {
-            self.replay_fork(tid, other)?;
-        }
+        let beside = std::mem::take(&mut self.replayer(tid).beside);
+        self.begin_process(tid, beside)?;
         self.replay_on(tid)
     }
 
@@ -267,7 +279,7 @@ impl Supervisor {
         let replayer = self.replayer(tid);
         let event = replayer.events;
         let left = !replayer.calls.is_empty();
-        let filled = replayer.filled;
+        let filled = replayer.log.len();
         let left = left || self.left_in_log(tid, filled) != 0;
         let replayer = self.replayer(tid);
         if left {
@@ -361,7 +373,7 @@ impl Supervisor {
                 Some(Event::Left) => return self.replay_end(tid, None),
                 Some(Event::Replaced) => self.replayer(tid).next_program()?,
                 Some(Event::Turn { order }) => {
-                    if self.waits_for_turn(tid, order) {
+                    if self.waits_for_turn(tid, order)? {
                         return Ok(());
                     }
                 }
@@ -405,7 +417,6 @@ impl Supervisor {
                 return self.replay_on(tid);
             }
         };
-        self.task(tid).looked_at = None;
         if let Some(vectors) = vectors
             && !ptrace::set_vectors(tid, &vectors)?
         {
@@ -419,18 +430,8 @@ impl Supervisor {
         let replayer = self.replayer(tid);
         replayer.next = Some(Stop { at, cause, registers });
         replayer.resumed = (event, count);
-        let ticks = replayer.ticks_to_look(event, instructions)?;
-        replayer.look_at = ticks.map(|ticks| count + ticks);
-        let look_at = replayer.look_at;
         let application = self.application_registers(tid, &start)?;
-        if let Some(at) = look_at {
-            return self.run_up_to(tid, application, at);
-        }
-        if cause.is_own() {
-            self.space_of(tid).stop_nowhere();
-            return self.enter(tid, application);
-        }
-        self.run_up_to(tid, application, at)
+        self.go_on(tid, application)
     }
 
     /// Registers as the engine has them.
@@ -549,6 +550,7 @@ impl Supervisor {
         };
         forked.files = replayer.files.clone();
         forked.mapped = replayer.mapped.clone();
+        forked.withheld = replayer.withheld.clone();
         forked.views = replayer.views.clone();
         forked.objects = Rc::clone(&replayer.objects);
         forked.turns = Rc::clone(&replayer.turns);
@@ -577,6 +579,7 @@ impl Supervisor {
         for module in self.replayer(tid).modules.list().to_vec() {
             self.watch_module(tid, &module);
         }
+        self.leave_others(tid)?;
         self.replay_on(tid)
     }
 
@@ -585,17 +588,10 @@ impl Supervisor {
         self.end_turn(tid);
         let replayer = self.replayer(tid);
         let running = replayer.last;
-        match replayer.look().map(|look| look.to) {
-            Some(Moment::End) => {
-                if let Some(registers) = running {
-                    return self.replay_arrived(tid, registers);
-                }
-            }
-            Some(Moment::At(position)) => {
-                let how = format!("the process ended with event {}", replayer.events);
-                return Err(EngineError::NoMoment { position: position.to_string(), how }.into());
-            }
-            _ => {}
+        if let Some(look) = replayer.look()
+            && look.to.get() != Moment::Start
+        {
+            return self.replay_over(tid, &look, running);
         }
         self.sample(tid);
         let events = self.replayer(tid).events;

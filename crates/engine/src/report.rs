@@ -46,6 +46,11 @@ pub struct Report {
     pub region_missed: Option<Missed>,
     /// The program went on when all was recorded that was wanted.
     pub region_left: bool,
+    /// Of a replay in which somebody went to and fro: how often it began again or went back
+    /// to a copy, and how many of those were made.
+    pub beginnings: u64,
+    pub rewinds: u64,
+    pub copies: u64,
     /// What was found by who looked at a replay.
     pub answer: Option<serde_json::Value>,
 }

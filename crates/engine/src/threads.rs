@@ -146,8 +146,10 @@ impl Supervisor {
 
     /// Whoever is still there will be no longer.
     pub(crate) fn sample_all(&mut self) {
-        let all: Vec<Tid> = self.tasks.keys().copied().collect();
-        all.into_iter().for_each(|tid| self.sample(tid));
+        // What copies of a process have executed is that process's own.
+        let counted = self.tasks.values().filter(|task| !matches!(task.state, State::Kept));
+        let counted: Vec<Tid> = counted.map(|task| task.tid).collect();
+        counted.into_iter().for_each(|tid| self.sample(tid));
     }
 
     /// Adds what a space amounted to; the instructions in its trace, if it has one.

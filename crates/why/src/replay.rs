@@ -75,7 +75,7 @@ pub fn main(args: Args) -> ExitCode {
 fn replay(args: &Args) -> Result<Report, EngineError> {
     let recording = recordings::find(args.recording.as_deref())?;
     let look = match args.to {
-        Some(to) => Some(Look::new(first_process(&recording)?, to, false, Box::new(()))),
+        Some(to) => Some(Look::once(first_process(&recording)?, to, Box::new(()))),
         None => None,
     };
     let from = args.from.and_then(events_before);
@@ -159,11 +159,7 @@ pub fn run(recording: &Recording, how: How) -> Result<Report, EngineError> {
         Some(look) => look.process,
         None => first_process(recording)?,
     };
-    let checkpoint = how.from.and_then(|events| recording.last_checkpoint(wanted, events));
-    let process = match checkpoint {
-        Some(_) => wanted,
-        None => with_a_program(recording, wanted)?,
-    };
+    let process = with_a_program(recording, wanted)?;
     let begun_with = manifest.region.map(|region| region.processes).unwrap_or_default();
     let beside = match begun_with.contains(&process) && process == first_process(recording)? {
         true => begun_with.into_iter().filter(|other| *other != process).collect(),

@@ -166,7 +166,7 @@ pub fn stretches(path: &Path) -> Result<Vec<(u64, u64)>, String> {
 }
 
 /// The events of a process, which are counted from one on.
-fn numbered_events(recording: &Recording, process: i32) -> Result<Vec<(u64, Event)>, String> {
+pub fn numbered_events(recording: &Recording, process: i32) -> Result<Vec<(u64, Event)>, String> {
     let mut events = Vec::new();
     for program in 1.. {
         let path = recording.stream(process, program);
