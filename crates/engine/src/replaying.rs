@@ -11,6 +11,7 @@ mod memory;
 mod modules;
 mod outputs;
 mod reach;
+mod room;
 mod turns;
 
 pub use look::{Look, Observer, Scene, Then};
@@ -273,10 +274,11 @@ impl Supervisor {
             return Err(diverged(event, "the recording has no more events".to_owned()));
         };
         if expected.cause != cause || expected.at != count {
+            let place = self.place(tid, count, at.rip);
             return Err(diverged(
                 event,
                 format!(
-                    "recorded: {:?} after {} instructions; here: {cause:?} after {count}",
+                    "{place}: recorded: {:?} after {} instructions; here: {cause:?} after {count}",
                     expected.cause, expected.at
                 ),
             ));
