@@ -157,6 +157,7 @@ impl Supervisor {
             self.task(tid).steps_itself = steps;
             let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
             if info.si_code == libc::TRAP_TRACE {
+                self.note_stepping()?;
                 return self.stepped(tid, registers, info);
             }
         }

@@ -14,6 +14,7 @@ mod modules;
 mod objects;
 mod outputs;
 mod reach;
+mod room;
 mod session;
 mod turns;
 
@@ -295,10 +296,11 @@ impl Supervisor {
             return Err(diverged(event, "the recording has no more events".to_owned()));
         };
         if expected.cause != cause || expected.at != count {
+            let place = self.place(tid, count, at.rip);
             return Err(diverged(
                 event,
                 format!(
-                    "recorded: {:?} after {} instructions; here: {cause:?} after {count}",
+                    "{place}: recorded: {:?} after {} instructions; here: {cause:?} after {count}",
                     expected.cause, expected.at
                 ),
             ));

@@ -85,11 +85,13 @@ impl Supervisor {
     ) -> Outcome<()> {
         let range = at..at.saturating_add(size);
         self.forget_code(tid, range.clone())?;
-        // What is the engine's the program has never touched, though it may have asked for
+        let vacated = self.vacate(tid, &range)?;
+        // What else is the engine's the program has never touched, though it may have asked for
         // all memory from here to there.
         for part in without(&range, &self.space_of(tid).own_ranges()) {
             self.replay_map_part(tid, part.clone(), part.start - at, access, source)?;
         }
+        self.settle_elsewhere(tid, vacated)?;
         if let Source::Shared { object, offset } = source {
             self.replayer(tid).views.push((range.clone(), *object, *offset));
         }
@@ -247,9 +249,11 @@ impl Supervisor {
         if stays {
             flags |= libc::MREMAP_DONTUNMAP;
         }
+        let vacated = self.vacate(tid, &to)?;
         let (size, new_size) = (from.end - from.start, to.end - to.start);
         let arguments = [from.start, size, new_size, flags as u64, to.start, 0];
         self.must(tid, "moving recorded memory", libc::SYS_mremap, arguments)?;
+        self.settle_elsewhere(tid, vacated)?;
         let replayer = self.replayer(tid);
         replayer.mapped.push(to.clone());
         if replayer.withheld.iter().any(|held| held.start < from.end && from.start < held.end) {
