@@ -262,7 +262,7 @@ impl Supervisor {
         };
         self.follow(tid, Here::Over(last.as_ref()), then)?;
         // There is nothing to go on with.
-        self.end_look(look)
+        self.end_look(tid, look)
     }
 
     /// Looks at a moment, if it is the one that was meant.
@@ -298,7 +298,7 @@ impl Supervisor {
                     self.space_of(tid).code.borrow_mut().watch(&addresses);
                     return Ok(());
                 }
-                Then::Enough => return self.end_look(&look),
+                Then::Enough => return self.end_look(tid, &look),
                 Then::Until(to) => (to, false),
                 Then::GoTo(to) => (to, true),
             };
@@ -312,7 +312,7 @@ impl Supervisor {
                 }
                 _ if is_session => return self.go_to(tid, to),
                 // It goes forward only.
-                _ => return self.end_look(&look),
+                _ => return self.end_look(tid, &look),
             }
         }
     }
@@ -377,7 +377,8 @@ impl Supervisor {
     }
 
     /// Nothing more is to be seen.
-    fn end_look(&mut self, look: &Look) -> Outcome<()> {
+    fn end_look(&mut self, tid: Tid, look: &Look) -> Outcome<()> {
+        self.report.events += self.replayer(tid).events;
         self.report.answer = Some(look.observer.borrow_mut().answer());
         self.sample_all();
         for task in self.tasks.values_mut() {
