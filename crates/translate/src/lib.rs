@@ -44,8 +44,7 @@ impl Tool {
         matches!(self, Tool::Count | Tool::Exact | Tool::ExactTrace)
     }
 
-    /// Whether units look if they are to stop, and leave to the supervisor what a recording
-    /// tells.
+    /// Whether units look at the count, and stop where they are to.
     pub fn is_exact(self) -> bool {
         matches!(self, Tool::Exact | Tool::ExactTrace)
     }
