@@ -419,11 +419,8 @@ impl Supervisor {
                 return self.replay_on(tid);
             }
         };
-        if let Some(vectors) = vectors
-            && !ptrace::set_vectors(tid, &vectors)?
-        {
-            let how = "this CPU refuses the vector registers that are told".to_owned();
-            return Err(diverged(event, how));
+        if let Some(vectors) = vectors {
+            self.set_told_vectors(tid, &vectors)?;
         }
         self.next_calls(tid)?;
         let count = self.space_of(tid).count();
@@ -434,6 +431,14 @@ impl Supervisor {
         replayer.resumed = (event, count);
         let application = self.application_registers(tid, &start)?;
         self.go_on(tid, application)
+    }
+
+    fn set_told_vectors(&mut self, tid: Tid, vectors: &[u8]) -> Outcome<()> {
+        if ptrace::set_vectors(tid, vectors)? {
+            return Ok(());
+        }
+        let how = "this CPU refuses the vector registers that are told".to_owned();
+        Err(diverged(self.replayer(tid).events, how))
     }
 
     /// Registers as the engine has them.
@@ -512,7 +517,11 @@ impl Supervisor {
                 };
                 replayer.last = Some(registers);
                 replayer.running = thread;
-                replayer.threads.insert(thread, Saved { registers, vectors });
+                // The last one that is told of may be looked at before it goes on.
+                if let Some(vectors) = &vectors {
+                    self.set_told_vectors(tid, vectors)?;
+                }
+                self.replayer(tid).threads.insert(thread, Saved { registers, vectors });
             }
             Event::ThreadEnded { thread } => drop(self.replayer(tid).threads.remove(&thread)),
             Event::Stopped { .. }

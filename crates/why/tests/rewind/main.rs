@@ -222,10 +222,15 @@ fn same(expected: &Sight, seen: &Sight) -> Result<(), String> {
         let other = seen.memory.iter().find(|other| other.0 == part.0);
         return Err(format!("memory is {other:x?} and not {part:x?}"));
     }
-    if expected != seen {
-        return Err(format!("{seen:x?} and not {expected:x?}"));
+    let place = |sight: &Sight| format!("thread {} at {}", sight.thread, sight.position);
+    if place(expected) != place(seen) {
+        return Err(format!("{} and not {}", place(seen), place(expected)));
     }
-    Ok(())
+    match expected.vectors.iter().zip(&seen.vectors).position(|(one, other)| one != other) {
+        Some(byte) => Err(format!("xmm{} differs", byte / 16)),
+        None if expected == seen => Ok(()),
+        None => Err("there is other memory".to_owned()),
+    }
 }
 
 /// A program that computes for a while, and makes hardly any call.
