@@ -71,8 +71,8 @@ pub fn limited(
     e.bytes(&encoded(&replaced)?);
     match insn.mnemonic() {
         Mnemonic::Xrstor | Mnemonic::Xrstor64 => {}
-        Mnemonic::Xsavec | Mnemonic::Xsavec64 => say_compact(e, pointer)?,
-        _ => say_in_use(e, pointer)?,
+        Mnemonic::Xsavec | Mnemonic::Xsavec64 => say_compact(e, &replaced)?,
+        _ => say_in_use(e, &replaced)?,
     }
     for (register, slot) in loans {
         e.load(register, slot);
@@ -94,23 +94,28 @@ fn saving_all(insn: &Instruction) -> Option<Code> {
 const IN_USE: i64 = 512;
 const FORM: i64 = 520;
 
+/// So far behind the operand of an instruction that has saved registers.
+fn in_header(saved: &Instruction, offset: i64) -> MemoryOperand {
+    let (base, segment) = (saved.memory_base(), saved.segment_prefix());
+    MemoryOperand::new(base, Register::None, 1, offset, 1, false, segment)
+}
+
 /// Adds the bitmap in eax to the components in use. Spoils rax and rdx; the flags are kept in
 /// rax meanwhile.
-fn say_in_use(e: &mut Emitter, pointer: Register) -> Option<()> {
+fn say_in_use(e: &mut Emitter, saved: &Instruction) -> Option<()> {
     e.bytes(&[0x89, 0xc2]); // mov edx, eax
     e.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
-    let header = MemoryOperand::with_base_displ(pointer, IN_USE);
-    e.bytes(&encoded(&Instruction::with2(Code::Or_rm8_r8, header, Register::DL).ok()?)?);
+    let in_use = in_header(saved, IN_USE);
+    e.bytes(&encoded(&Instruction::with2(Code::Or_rm8_r8, in_use, Register::DL).ok()?)?);
     e.bytes(&[0x04, 0x7f, 0x9e]); // add al, 0x7f; sahf
     Some(())
 }
 
 /// Says that the area has the compact form, with the components in eax and all of them in use.
 /// Spoils rax and rdx.
-fn say_compact(e: &mut Emitter, pointer: Register) -> Option<()> {
+fn say_compact(e: &mut Emitter, saved: &Instruction) -> Option<()> {
     let store = |offset: i64| {
-        let to = MemoryOperand::with_base_displ(pointer, offset);
-        Instruction::with2(Code::Mov_rm64_r64, to, Register::RAX).ok()
+        Instruction::with2(Code::Mov_rm64_r64, in_header(saved, offset), Register::RAX).ok()
     };
     e.bytes(&encoded(&store(IN_USE)?)?);
     e.bytes(&[0x48, 0xba, 0, 0, 0, 0, 0, 0, 0, 0x80]); // mov rdx, 1 << 63
