@@ -77,9 +77,10 @@ impl<T> Copies<T> {
     }
 
     /// Takes away the one that is missed least from here: what is left is the denser the
-    /// nearer it is.
+    /// nearer it is. The last of all stays longest: it is the way to whatever is still ahead.
     pub fn take_least(&mut self, work: u64) -> Option<T> {
-        let least = (0..self.kept.len())
+        let last = self.kept.len().checked_sub(1)?;
+        let least = (0..last.max(1))
             .min_by(|&a, &b| self.worth(a, work).total_cmp(&self.worth(b, work)))?;
         Some(self.kept.remove(least).copy)
     }

@@ -48,8 +48,8 @@ impl Supervisor {
     /// Lets those go on whose turn has come.
     pub(crate) fn replay_woken(&mut self) -> Outcome<()> {
         while let Some(tid) = self.woken.pop_front() {
-            let space = self.tasks.get(&tid).map(|task| task.space);
-            if space.is_some_and(|space| self.replayers.contains_key(&space)) {
+            // It may have been ended because all has been seen.
+            if self.tasks.get(&tid).is_some_and(|task| task.state.is_of_use()) {
                 self.replay_revived(tid)?;
             }
         }
