@@ -142,7 +142,9 @@ impl Supervisor {
         let due: Vec<Tid> = self
             .spaces
             .iter()
-            .filter(|(id, _)| interrupts && self.checkpoint_due(**id))
+            // Nothing of a varied schedule depends on time, and it stops often enough.
+            .filter(|(_, space)| interrupts && space.schedule.is_none())
+            .filter(|(id, _)| self.checkpoint_due(**id))
             .filter_map(|(_, space)| space.current)
             // One that waits in a call would be given a part of what it asked for.
             .filter(|current| is_running(*current))

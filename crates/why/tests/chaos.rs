@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use support::build;
 use support::fixture;
+use support::process::interruptible;
 use support::why::WHY;
 
 /// With some room: see the table in docs/schedules.md.
@@ -262,8 +263,8 @@ fn an_interrupt_ends_all_tries_and_leaves_nothing() {
     let setting = Setting::new();
     let mut command = Command::new(WHY);
     command.args(["record", "--tries", "1000", "--", "sh", "-c", "trap '' INT; sleep 0.2"]);
-    let tried =
-        command.env("WHY_DIR", setting.recordings()).stderr(Stdio::piped()).spawn().unwrap();
+    command.env("WHY_DIR", setting.recordings()).stderr(Stdio::piped());
+    let tried = interruptible(&mut command).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(700));
     // SAFETY: plain system call; the child has not been waited for.
     unsafe { libc::kill(tried.id() as i32, libc::SIGINT) };

@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use support::outcome::{Ended, Outcome};
+use support::process::interruptible;
 use support::recording;
 use support::why::WHY;
 
@@ -51,15 +52,15 @@ impl Server {
     fn start(program: &str, arguments: &[&str]) -> Server {
         let directory = tempfile::tempdir().unwrap();
         let create = |name: &str| File::create(directory.path().join(name)).unwrap();
-        let recorder = Command::new(WHY)
+        let mut command = Command::new(WHY);
+        command
             .args(["record", "--hash=200", "--checkpoints=0", "-o", "recording", "--", program])
             .args(arguments)
             .current_dir(directory.path())
             .env("PYTHONUNBUFFERED", "1")
             .stdout(create("stdout"))
-            .stderr(create("stderr"))
-            .spawn()
-            .unwrap();
+            .stderr(create("stderr"));
+        let recorder = interruptible(&mut command).spawn().unwrap();
         Server { directory, recorder }
     }
 
