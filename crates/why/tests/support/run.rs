@@ -18,6 +18,7 @@ use crate::support::build::target_dir;
 use crate::support::job::{Before, Job};
 use crate::support::leftover::{self, Mark};
 use crate::support::outcome::{Ended, Outcome, files_below};
+use crate::support::process::heed_keyboard;
 use crate::support::seccomp;
 
 /// The outcome; Err if it could not be started or left a process behind.
@@ -79,6 +80,7 @@ pub fn command(job: &Job, dir: &Path, mark: &Mark) -> Command {
     let before = job.before.clone();
     let prepare = move || {
         mark.set_limit()?;
+        heed_keyboard()?;
         // A core file would be one more file to compare, and holds addresses.
         let (_, hard) = getrlimit(Resource::RLIMIT_CORE)?;
         setrlimit(Resource::RLIMIT_CORE, 0, hard)?;
