@@ -66,6 +66,13 @@ pub use replaying::{Look, Module, Observer, Scene, Then};
 pub use report::{Ended, Missed, Replayed, Report};
 pub use why_translate::Tool;
 
+/// The supervisor's readers of what a program can write to, for those who try to confuse them.
+#[doc(hidden)]
+pub mod hostile {
+    pub use crate::call_log::{Record, records};
+    pub use crate::stopping::allowances;
+}
+
 /// The name of a signal, such as `SIGSEGV`.
 pub fn signal_name(signal: i32) -> String {
     signals::name(signal)

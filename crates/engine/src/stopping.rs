@@ -71,7 +71,7 @@ fn used(slots: &[i64; COUNT_SLOTS], starts: &[i64; COUNT_SLOTS]) -> [i64; COUNT_
 }
 
 /// How much may be added to each slot.
-fn allowances(left: u64, used: &[i64; COUNT_SLOTS]) -> [u64; COUNT_SLOTS] {
+pub fn allowances(left: u64, used: &[i64; COUNT_SLOTS]) -> [u64; COUNT_SLOTS] {
     let mut order: Vec<usize> = (0..COUNT_SLOTS).collect();
     order.sort_by_key(|&index| std::cmp::Reverse(used[index]));
     // As many slots as can take what is added unseen, the most used first.
