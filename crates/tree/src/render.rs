@@ -1,0 +1,184 @@
+//! The text of a tree some of whose parts are replaced.
+
+use crate::{NodeId, Role, Tree};
+use std::ops::Range;
+
+/// What is written for a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown<'a> {
+    /// Its own text and its children, as these are shown.
+    Kept,
+    /// Its minimal text.
+    Minimal,
+    /// Some other text.
+    Text(&'a [u8]),
+    /// Another part, as that one is shown, with its children.
+    Part(NodeId),
+}
+
+/// What is still to be written.
+enum Piece {
+    Node(NodeId),
+    /// Text between children.
+    Own(Range<usize>),
+    /// Text between children, of which the one in front was left out.
+    OwnAfterGap(Range<usize>),
+}
+
+struct Output<'a> {
+    tree: &'a Tree,
+    text: &'a [u8],
+    written: Vec<u8>,
+    /// Where in the text that ended which was written last, if it is from there.
+    end: Option<usize>,
+    /// What was written last is space between parts.
+    spaced: bool,
+}
+
+impl Tree {
+    /// The text that remains when each part is shown as it is said. A part that is left out
+    /// takes a separator along, and the white space behind it where there is some before it.
+    pub fn render<'a>(&self, text: &[u8], shown: impl Fn(NodeId) -> Shown<'a>) -> Vec<u8> {
+        let mut output = Output {
+            tree: self,
+            text,
+            written: Vec::with_capacity(text.len()),
+            end: Some(0),
+            spaced: true,
+        };
+        let mut rest = vec![Piece::Node(Tree::ROOT)];
+        while let Some(piece) = rest.pop() {
+            match piece {
+                Piece::Own(span) => output.own(span),
+                Piece::OwnAfterGap(span) => output.own_after_gap(span),
+                Piece::Node(id) => match shown(id) {
+                    Shown::Minimal => output.foreign(&self.node(id).minimal),
+                    Shown::Text(other) => output.foreign(other),
+                    Shown::Part(other) => match shown(other) {
+                        Shown::Minimal => output.foreign(&self.node(other).minimal),
+                        Shown::Text(other) => output.foreign(other),
+                        Shown::Kept | Shown::Part(_) => output.kept(other, &shown, &mut rest),
+                    },
+                    Shown::Kept => output.kept(id, &shown, &mut rest),
+                },
+            }
+        }
+        output.written
+    }
+
+    /// Which children of a node are left out, separators that go with others included; or
+    /// nothing, if the node is to be replaced for want of parts.
+    fn left_out<'a>(&self, id: NodeId, shown: &impl Fn(NodeId) -> Shown<'a>) -> Option<Vec<bool>> {
+        let node = self.node(id);
+        let gone = |&child: &NodeId| match shown(child) {
+            Shown::Minimal => self.node(child).minimal.is_empty(),
+            Shown::Text(other) => other.is_empty(),
+            Shown::Kept | Shown::Part(_) => false,
+        };
+        let mut out: Vec<bool> = node.children.iter().map(gone).collect();
+        let separates = |&index: &usize| self.node(node.children[index]).role == Role::Separator;
+        if node.nonempty && !(0..out.len()).any(|index| !out[index] && !separates(&index)) {
+            return None;
+        }
+        // Each part that is left out takes the next separator along …
+        let mut owed = 0_usize;
+        // … and those at the end take the separators that nothing stands behind any more.
+        let mut loose = Vec::new();
+        for (index, out) in out.iter_mut().enumerate() {
+            match (separates(&index), *out) {
+                (true, true) => owed = owed.saturating_sub(1),
+                (true, false) if owed > 0 => {
+                    owed -= 1;
+                    *out = true;
+                }
+                (true, false) => loose.push(index),
+                (false, true) => owed += 1,
+                (false, false) => {
+                    owed = 0;
+                    loose.clear();
+                }
+            }
+        }
+        for index in loose.into_iter().rev().take(owed) {
+            out[index] = true;
+        }
+        Some(out)
+    }
+}
+
+impl Output<'_> {
+    fn kept<'a>(
+        &mut self,
+        id: NodeId,
+        shown: &impl Fn(NodeId) -> Shown<'a>,
+        rest: &mut Vec<Piece>,
+    ) {
+        let node = self.tree.node(id);
+        if node.children.is_empty() {
+            return self.part(node.span.clone());
+        }
+        let Some(out) = self.tree.left_out(id, shown) else {
+            return self.foreign(&node.minimal);
+        };
+        let first = rest.len();
+        let mut at = node.span.start;
+        let mut after_gap = false;
+        for (&child, &out) in node.children.iter().zip(&out) {
+            let span = self.tree.node(child).span.clone();
+            let own = at..span.start;
+            rest.push(if after_gap { Piece::OwnAfterGap(own) } else { Piece::Own(own) });
+            if !out {
+                rest.push(Piece::Node(child));
+            }
+            after_gap = out;
+            at = span.end;
+        }
+        rest.push(Piece::Own(at..node.span.end));
+        rest[first..].reverse();
+    }
+
+    fn own_after_gap(&mut self, span: Range<usize>) {
+        let is_space = self.text[span.clone()].iter().all(u8::is_ascii_whitespace);
+        if !(is_space && self.spaced) {
+            self.own(span);
+        }
+    }
+
+    fn own(&mut self, span: Range<usize>) {
+        if let Some(last) = self.text[span.clone()].last() {
+            let spaced = last.is_ascii_whitespace();
+            self.part(span);
+            self.spaced = spaced;
+        }
+    }
+
+    /// A part of the text.
+    fn part(&mut self, span: Range<usize>) {
+        if self.end != Some(span.start) {
+            self.separate(&self.text[span.clone()]);
+        }
+        if !span.is_empty() {
+            self.written.extend_from_slice(&self.text[span.clone()]);
+            self.end = Some(span.end);
+            self.spaced = false;
+        }
+    }
+
+    /// A text from elsewhere.
+    fn foreign(&mut self, other: &[u8]) {
+        if !other.is_empty() {
+            self.separate(other);
+            self.written.extend_from_slice(other);
+            self.end = None;
+            self.spaced = false;
+        }
+    }
+
+    /// Makes sure that what comes next stays apart from what has been written.
+    fn separate(&mut self, next: &[u8]) {
+        if let (Some(&last), Some(&first)) = (self.written.last(), next.first()) {
+            let between = self.tree.spacing.between(last, first);
+            self.written.extend_from_slice(between);
+        }
+    }
+}
