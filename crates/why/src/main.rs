@@ -10,9 +10,11 @@ mod print;
 mod progress;
 mod record;
 mod recordings;
+mod reduce;
 mod region;
 mod replay;
 mod run;
+mod trial;
 mod tries;
 
 use clap::error::ErrorKind;
@@ -42,7 +44,11 @@ enum Command {
     Ls(recordings::ListArgs),
     Info(recordings::InfoArgs),
     Rm(recordings::RemoveArgs),
+    Reduce(reduce::Args),
     Doctor(doctor::Args),
+    /// Make tests for another `why`
+    #[command(name = "trial-worker", hide = true)]
+    TrialWorker,
 }
 
 fn main() -> ExitCode {
@@ -55,7 +61,9 @@ fn main() -> ExitCode {
         Ok(Cli { command: Command::Ls(args) }) => recordings::list(&args),
         Ok(Cli { command: Command::Info(args) }) => recordings::info(&args),
         Ok(Cli { command: Command::Rm(args) }) => recordings::remove(&args),
+        Ok(Cli { command: Command::Reduce(args) }) => reduce::main(&args),
         Ok(Cli { command: Command::Doctor(args) }) => doctor::main(args),
+        Ok(Cli { command: Command::TrialWorker }) => trial::worker(),
         Err(error) => misused(&error),
     }
 }

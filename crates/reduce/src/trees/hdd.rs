@@ -1,0 +1,107 @@
+//! Hierarchical delta debugging: one level of the tree after the other, from the root down.
+
+use super::{Draft, Edit, Search, make};
+use crate::oracle::{Oracle, Outcome};
+use why_tree::{NodeId, Tree};
+
+/// Which nodes are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    All,
+    /// Only those that can be left out without a trace.
+    Coarse,
+    /// Leaves above the last level are tried there once more, with all others.
+    LeafAligned,
+}
+
+/// The nodes of one level, wherever they hang.
+pub type Level = Vec<NodeId>;
+
+pub fn nodes_of_level(draft: &Draft, above: &[NodeId]) -> Level {
+    above.iter().flat_map(|&node| draft.children(node)).collect()
+}
+
+/// One pass over all levels; says how many edits were made.
+pub fn hdd(
+    draft: &mut Draft,
+    variant: Variant,
+    mut search: Search,
+    oracle: &mut dyn Oracle,
+) -> Outcome<usize> {
+    let mut made = 0;
+    let mut level: Level = draft.stands(Tree::ROOT).into_iter().collect();
+    while !level.is_empty() {
+        let edits = chosen(draft, draft.removals(&level), variant);
+        made += make(draft, edits, search, oracle)?;
+        level.retain(|&node| draft.stands(node) == Some(node));
+        // What is needed has some part that is needed.
+        search.expected = (level.len() as f64).max(1.0);
+        level = nodes_of_level(draft, &level);
+    }
+    if variant == Variant::LeafAligned {
+        let is_leaf = |node: &NodeId| draft.children(*node).next().is_none();
+        let leaves: Vec<NodeId> = draft.nodes().into_iter().filter(is_leaf).collect();
+        made += make(draft, draft.removals(&leaves), search, oracle)?;
+    }
+    Ok(made)
+}
+
+fn chosen(draft: &Draft, mut edits: Vec<Edit>, variant: Variant) -> Vec<Edit> {
+    if variant == Variant::Coarse {
+        edits.retain(|edit| draft.tree.node(edit.node).minimal.is_empty());
+    }
+    edits
+}
+
+/// HDD*: until a whole pass changes nothing. What is left is 1-tree-minimal: no node can be
+/// left out alone.
+pub fn hdd_star(
+    draft: &mut Draft,
+    variant: Variant,
+    search: Search,
+    oracle: &mut dyn Oracle,
+) -> Outcome<usize> {
+    let mut made = 0;
+    loop {
+        match hdd(draft, variant, search, oracle)? {
+            0 => return Ok(made),
+            more => made += more,
+        }
+    }
+}
+
+/// HDD+: one pass, then every node by itself until none can be left out. What is left is
+/// 1-tree-minimal.
+pub fn hdd_plus(
+    draft: &mut Draft,
+    variant: Variant,
+    search: Search,
+    oracle: &mut dyn Oracle,
+) -> Outcome<usize> {
+    Ok(hdd(draft, variant, search, oracle)? + sweep_nodes(draft, oracle)?)
+}
+
+/// HDDr: the parts of one node after the other, so that a list is searched by itself.
+pub fn hddr(draft: &mut Draft, search: Search, oracle: &mut dyn Oracle) -> Outcome<usize> {
+    let mut made = 0;
+    let mut queue: std::collections::VecDeque<NodeId> =
+        draft.stands(Tree::ROOT).into_iter().collect();
+    while let Some(node) = queue.pop_front() {
+        let children: Level = draft.children(node).collect();
+        made += make(draft, draft.removals(&children), search, oracle)?;
+        queue.extend(draft.children(node));
+    }
+    Ok(made)
+}
+
+/// Tries to leave out every node by itself, round and round, until none can be.
+pub fn sweep_nodes(draft: &mut Draft, oracle: &mut dyn Oracle) -> Outcome<usize> {
+    let mut made = 0;
+    loop {
+        let edits = draft.removals(&draft.nodes());
+        match make(draft, edits, Search::EACH, oracle)? {
+            0 => return Ok(made),
+            more => made += more,
+        }
+    }
+}
