@@ -122,7 +122,7 @@ struct Reduction {
 }
 
 fn reduce(args: &Args) -> Result<(), Failure> {
-    let syntax = Syntax::new(args.lang.as_deref(), args.grammar.as_deref())?;
+    let syntax = Syntax::new(args.lang.as_deref(), args.grammar.as_ref())?;
     let mut reduction = Reduction::start(args)?;
     let stopped = reduction.run(args, &syntax).err();
     reduction.finish(args, stopped)

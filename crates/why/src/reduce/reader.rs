@@ -1,45 +1,44 @@
 //! Which tree an input has.
 
 use crate::trial::Failure;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use why_reduce::auto::Reader;
+use why_syntax::languages::Language;
 use why_tree::Tree;
 
 /// What was said of the language of the input.
-pub struct Syntax {}
+pub struct Syntax {
+    language: Option<&'static Language>,
+}
 
 impl Syntax {
-    pub fn new(_lang: Option<&str>, _grammar: Option<&Path>) -> Result<Syntax, Failure> {
-        Ok(Syntax {})
+    pub fn new(lang: Option<&str>, _grammar: Option<&PathBuf>) -> Result<Syntax, Failure> {
+        let language = lang.map(|name| Language::by_name(name).ok_or_else(|| unknown(name)));
+        Ok(Syntax { language: language.transpose()? })
     }
 
     /// Who reads a file of this name.
-    pub fn reader(&self, _name: &Path) -> FileReader {
-        FileReader {}
+    pub fn reader(&self, name: &Path) -> FileReader {
+        FileReader { language: self.language.or_else(|| Language::of_file(name)) }
     }
 }
 
-pub struct FileReader {}
+fn unknown(name: &str) -> Failure {
+    let known: Vec<&str> =
+        why_syntax::languages::LANGUAGES.iter().map(|language| language.name).collect();
+    Failure::Misused(format!("no language is called {name}; known are {}", known.join(", ")))
+}
 
-fn lines(text: &[u8]) -> Tree {
-    let mut tree = Tree::new("text", text);
-    let line = tree.kind("line");
-    let token = tree.kind("token");
-    for span in why_reduce::units::Unit::Line.cut(text) {
-        let id = tree.add(Tree::ROOT, line, span.clone(), Vec::new());
-        for t in why_reduce::units::Unit::Token.cut(&text[span.clone()]) {
-            tree.add(id, token, t.start + span.start..t.end + span.start, Vec::new());
-        }
-    }
-    tree
+pub struct FileReader {
+    language: Option<&'static Language>,
 }
 
 impl Reader for FileReader {
     fn tree(&self, text: &[u8]) -> Tree {
-        lines(text)
+        why_syntax::tree(self.language, text)
     }
 
     fn brackets(&self, text: &[u8]) -> Tree {
-        lines(text)
+        why_syntax::brackets::tree(text)
     }
 }
