@@ -3,8 +3,8 @@
 use crate::changes::{self, Change};
 use crate::lexical;
 use crate::oracle::{Oracle, Outcome};
-use crate::trees::{Draft, Search, Variant, hdd, hoist, replace, sweep_nodes};
-use crate::units::{Sort, Unit, sort_of};
+use crate::trees::{Draft, Search, Variant, hdd, hoist, hoist_largest, replace, sweep_nodes};
+use crate::units::Unit;
 use why_tree::Tree;
 
 /// Who knows the formats.
@@ -43,10 +43,10 @@ fn coarse(mut text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> Ou
         oracle.phase("levels");
         hdd(&mut draft, Variant::All, Search::expecting(1.0), oracle)?;
         oracle.phase("hoist");
-        hoist(&mut draft, Search::expecting(1.0), oracle)?;
+        hoist_largest(&mut draft, Search::expecting(1.0), oracle)?;
         text = draft.render();
         // Another pass over the tree is for what has become needless meanwhile.
-        if text.len() * 10 > before * 9 {
+        if text.len() * 10 >= before * 9 {
             return Ok(text);
         }
     }
@@ -90,11 +90,8 @@ fn each_node(tree: &Tree, text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u
 }
 
 fn tokens(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
-    let removals = |text: &[u8]| -> Vec<Change> {
-        let spans = Unit::Token.cut(text).into_iter();
-        let tokens = spans.filter(|span| sort_of(&text[span.clone()]) != Sort::Space);
-        tokens.map(Change::removal).collect()
-    };
+    let removals =
+        |text: &[u8]| -> Vec<Change> { Unit::Token.cut(text).into_iter().map(Change::removal).collect() };
     let mut text = text.to_vec();
     let all = removals(&text);
     if all.len() > FEW {

@@ -41,7 +41,7 @@ pub fn make(
     let render = |kept: &[bool]| render(text, &places, changes, kept);
     let weights = changes.iter().map(|change| change.gain().max(1)).collect();
     let list = List { weights, render: &render };
-    let mut kept: Kept = search.minimiser.run(&list, search.expected, oracle)?;
+    let mut kept: Kept = search.minimiser.run(&list, search.belief, oracle)?;
     if search.sweep {
         sweep(&list, &mut kept, oracle)?;
     }

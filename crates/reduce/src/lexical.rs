@@ -7,7 +7,7 @@ use crate::units::{Sort, Span, Unit, sort_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tokens that are longer are made shorter from within, in fewer steps than byte by byte.
-const LONG: usize = 8;
+const LONG: usize = 24;
 
 /// Gives every word the same shorter name wherever it stands, and makes strings empty and
 /// numbers short.

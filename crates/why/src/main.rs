@@ -5,6 +5,7 @@ mod criterion;
 mod doctor;
 mod executions;
 mod images;
+mod isolate;
 mod pack;
 mod print;
 mod progress;
@@ -45,6 +46,7 @@ enum Command {
     Info(recordings::InfoArgs),
     Rm(recordings::RemoveArgs),
     Reduce(reduce::Args),
+    Isolate(isolate::Args),
     Doctor(doctor::Args),
     /// Make tests for another `why`
     #[command(name = "trial-worker", hide = true)]
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         Ok(Cli { command: Command::Info(args) }) => recordings::info(&args),
         Ok(Cli { command: Command::Rm(args) }) => recordings::remove(&args),
         Ok(Cli { command: Command::Reduce(args) }) => reduce::main(&args),
+        Ok(Cli { command: Command::Isolate(args) }) => isolate::main(&args),
         Ok(Cli { command: Command::Doctor(args) }) => doctor::main(args),
         Ok(Cli { command: Command::TrialWorker }) => trial::worker(),
         Err(error) => misused(&error),

@@ -11,7 +11,7 @@ use crate::oracle::{Oracle, Outcome};
 pub use cdd::cdd;
 pub use dd::{Pair, dd};
 pub use ddmin::ddmin;
-pub use probdd::probdd;
+pub use probdd::{Belief, probdd};
 pub use sweep::sweep;
 
 /// Which parts of a list are kept.
@@ -55,12 +55,12 @@ pub enum Minimiser {
 }
 
 impl Minimiser {
-    /// `expected` is a guess how many parts are needed.
-    pub fn run(self, list: &List, expected: f64, oracle: &mut dyn Oracle) -> Outcome<Kept> {
+    /// Only ProbDD believes something.
+    pub fn run(self, list: &List, belief: Belief, oracle: &mut dyn Oracle) -> Outcome<Kept> {
         match self {
             Minimiser::Ddmin => ddmin(list, oracle),
             Minimiser::Cdd => cdd(list, oracle),
-            Minimiser::ProbDd => probdd(list, expected, oracle),
+            Minimiser::ProbDd => probdd(list, belief, oracle),
             Minimiser::Sweep => {
                 let mut kept = vec![true; list.len()];
                 sweep(list, &mut kept, oracle)?;

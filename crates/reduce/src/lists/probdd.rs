@@ -8,19 +8,29 @@
 
 use super::{Kept, List, live};
 use crate::oracle::{Oracle, Outcome};
+use std::cmp::Reverse;
 
 /// Longer lists are first taken in so many groups.
 const GROUPS: usize = 512;
-/// An element that is needed with this probability is not tried by itself any more.
-const CERTAIN: f64 = 0.98;
+
+/// What is believed before anything is tried, and how sure one has to be to leave it at that.
+#[derive(Clone, Copy, Debug)]
+pub struct Belief {
+    /// How many of the parts are needed.
+    pub needed: f64,
+    /// A part that is needed with this probability is not tried any more.
+    pub certain: f64,
+    /// The weight of all of which the list is a part; at least that of the list.
+    pub whole: usize,
+}
 
 /// What is left need not be 1-minimal: [`sweep`](super::sweep) makes it so.
-pub fn probdd(list: &List, expected: f64, oracle: &mut dyn Oracle) -> Outcome<Kept> {
+pub fn probdd(list: &List, belief: Belief, oracle: &mut dyn Oracle) -> Outcome<Kept> {
     let mut kept = vec![true; list.len()];
     let mut groups = groups(list, &kept, GROUPS);
     loop {
         let single = groups.iter().all(|group| group.len() == 1);
-        Search::new(list, groups, expected).run(&mut kept, oracle)?;
+        Search::new(list, groups, belief).run(&mut kept, oracle)?;
         if single {
             return Ok(kept);
         }
@@ -57,20 +67,23 @@ struct Search<'a, 'b> {
 /// What is believed of each group.
 #[derive(Clone)]
 struct State {
+    certain: f64,
     needed: Vec<f64>,
     /// Those that may still be left out.
     open: Vec<usize>,
 }
 
 impl<'a, 'b> Search<'a, 'b> {
-    fn new(list: &'a List<'b>, groups: Vec<Vec<usize>>, expected: f64) -> Search<'a, 'b> {
+    fn new(list: &'a List<'b>, groups: Vec<Vec<usize>>, belief: Belief) -> Search<'a, 'b> {
         let weigh = |group: &Vec<usize>| group.iter().map(|&index| list.weights[index]).sum();
         let weights: Vec<usize> = groups.iter().map(weigh).collect();
         let weights: Vec<f64> = weights.into_iter().map(|weight| weight as f64).collect();
         let total: f64 = weights.iter().sum();
-        let needed = weights.iter().map(|weight| (expected * weight / total).min(0.9)).collect();
-        let open = (0..groups.len()).collect();
-        Search { list, groups, weights, state: State { needed, open } }
+        let total = total.max(belief.whole as f64);
+        let guess = |weight: &f64| (belief.needed * weight / total).min(0.95);
+        let needed: Vec<f64> = weights.iter().map(guess).collect();
+        let open = (0..groups.len()).filter(|&group| needed[group] < belief.certain).collect();
+        Search { list, groups, weights, state: State { certain: belief.certain, needed, open } }
     }
 
     fn run(mut self, kept: &mut Kept, oracle: &mut dyn Oracle) -> Outcome<()> {
@@ -103,10 +116,12 @@ impl State {
     /// The set whose removal promises most: its weight times the probability that none of it
     /// is needed.
     fn choose(&self, weights: &[f64]) -> Option<Vec<usize>> {
-        let doubt = |group: usize| -(1.0 - self.needed[group]).ln() / weights[group];
+        // In steps of an eighth of a doubling, so that neighbours with the same history are
+        // equals: what belongs together stands together.
+        let doubt = |group: usize| ((self.needed[group] / weights[group]).log2() * 8.0).round();
         let mut order = self.open.clone();
-        // Among equals, what stands last goes first.
-        order.sort_by(|&a, &b| doubt(a).total_cmp(&doubt(b)).then(b.cmp(&a)));
+        // Among equals, what stands last goes first: uses go before what they use.
+        order.sort_by_cached_key(|&group| (doubt(group) as i64, Reverse(group)));
         let (mut weight, mut chance) = (0.0, 1.0);
         let (mut best, mut length) = (0.0, 0);
         for (index, &group) in order.iter().enumerate() {
@@ -129,6 +144,6 @@ impl State {
         }
         let certain = |group: &usize| chosen.len() == 1 && *group == chosen[0];
         let needed = &self.needed;
-        self.open.retain(|group| !certain(group) && needed[*group] < CERTAIN);
+        self.open.retain(|group| !certain(group) && needed[*group] < self.certain);
     }
 }

@@ -132,9 +132,8 @@ impl<'a> Draft<'a> {
     }
 
     /// Leaves nodes out that gain something by it.
-    pub fn removals(&self, nodes: &[NodeId]) -> Vec<Edit> {
-        let sizes = self.sizes();
+    pub fn removals(&self, nodes: &[NodeId], sizes: &[usize]) -> Vec<Edit> {
         let edits = nodes.iter().map(|&node| Edit { node, put: Put::Minimal });
-        edits.filter(|edit| self.gain(edit, &sizes) > 0).collect()
+        edits.filter(|edit| self.gain(edit, sizes) > 0).collect()
     }
 }

@@ -30,18 +30,26 @@ pub fn hdd(
 ) -> Outcome<usize> {
     let mut made = 0;
     let mut level: Level = draft.stands(Tree::ROOT).into_iter().collect();
+    let mut sizes = draft.sizes();
     while !level.is_empty() {
-        let edits = chosen(draft, draft.removals(&level), variant);
-        made += make(draft, edits, search, oracle)?;
-        level.retain(|&node| draft.stands(node) == Some(node));
+        let edits = chosen(draft, draft.removals(&level, &sizes), variant);
+        if edits.iter().any(|edit| search.tries(draft.gain(edit, &sizes), &sizes)) {
+            let gone = make(draft, edits, search, oracle)?;
+            if gone > 0 {
+                made += gone;
+                sizes = draft.sizes();
+                level.retain(|&node| draft.stands(node) == Some(node));
+            }
+        }
         // What is needed has some part that is needed.
-        search.expected = (level.len() as f64).max(1.0);
+        search.belief.needed = (level.len() as f64).max(1.0);
         level = nodes_of_level(draft, &level);
     }
     if variant == Variant::LeafAligned {
         let is_leaf = |node: &NodeId| draft.children(*node).next().is_none();
         let leaves: Vec<NodeId> = draft.nodes().into_iter().filter(is_leaf).collect();
-        made += make(draft, draft.removals(&leaves), search, oracle)?;
+        let edits = draft.removals(&leaves, &draft.sizes());
+        made += make(draft, edits, search, oracle)?;
     }
     Ok(made)
 }
@@ -88,7 +96,7 @@ pub fn hddr(draft: &mut Draft, search: Search, oracle: &mut dyn Oracle) -> Outco
         draft.stands(Tree::ROOT).into_iter().collect();
     while let Some(node) = queue.pop_front() {
         let children: Level = draft.children(node).collect();
-        made += make(draft, draft.removals(&children), search, oracle)?;
+        made += make(draft, draft.removals(&children, &draft.sizes()), search, oracle)?;
         queue.extend(draft.children(node));
     }
     Ok(made)
@@ -98,7 +106,7 @@ pub fn hddr(draft: &mut Draft, search: Search, oracle: &mut dyn Oracle) -> Outco
 pub fn sweep_nodes(draft: &mut Draft, oracle: &mut dyn Oracle) -> Outcome<usize> {
     let mut made = 0;
     loop {
-        let edits = draft.removals(&draft.nodes());
+        let edits = draft.removals(&draft.nodes(), &draft.sizes());
         match make(draft, edits, Search::EACH, oracle)? {
             0 => return Ok(made),
             more => made += more,

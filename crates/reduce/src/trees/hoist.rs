@@ -10,20 +10,22 @@ use why_tree::NodeId;
 /// So many levels up a place is looked for that a part fits.
 const REACH: usize = 32;
 
-/// Says how many edits were made.
+/// Each may give its place to any of its parts; says how many edits were made.
 pub fn hoist(draft: &mut Draft, search: Search, oracle: &mut dyn Oracle) -> Outcome<usize> {
     let mut made = 0;
-    // In the first round each gives its place to its largest part, all of them at once; then
-    // the other parts are tried.
-    let mut rank = 0;
-    loop {
+    for rank in 0.. {
         let edits = candidates(draft, rank);
         if edits.is_empty() {
-            return Ok(made);
+            break;
         }
         made += make(draft, edits, search, oracle)?;
-        rank += 1;
     }
+    Ok(made)
+}
+
+/// Each may give its place to its largest part: what is nested in itself comes out at once.
+pub fn hoist_largest(draft: &mut Draft, search: Search, oracle: &mut dyn Oracle) -> Outcome<usize> {
+    make(draft, candidates(draft, 0), search, oracle)
 }
 
 /// For each node the part of this rank, by size, among the nearest ones that fit its place.

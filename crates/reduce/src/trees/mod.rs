@@ -8,29 +8,41 @@ mod replace;
 
 pub use draft::{Draft, Edit, Put};
 pub use hdd::{Level, Variant, hdd, hdd_plus, hdd_star, hddr, nodes_of_level, sweep_nodes};
-pub use hoist::hoist;
+pub use hoist::{hoist, hoist_largest};
 pub use replace::replace;
 
-use crate::lists::{Kept, List, Minimiser, sweep};
+use crate::lists::{Belief, Kept, List, Minimiser, sweep};
 use crate::oracle::{Oracle, Outcome};
+use why_tree::Tree;
 
 /// How a list of edits is searched.
 #[derive(Clone, Copy)]
 pub struct Search {
     pub minimiser: Minimiser,
-    /// A guess how many of them cannot be made.
-    pub expected: f64,
+    pub belief: Belief,
     /// Whether each that is left is tried by itself at the end.
     pub sweep: bool,
 }
 
-impl Search {
-    pub const DDMIN: Search = Search { minimiser: Minimiser::Ddmin, expected: 1.0, sweep: false };
-    pub const EACH: Search = Search { minimiser: Minimiser::Sweep, expected: 1.0, sweep: false };
+const NO_BELIEF: Belief = Belief { needed: 1.0, certain: 1.0, whole: 0 };
 
-    /// ProbDD, with this guess.
+impl Search {
+    pub const DDMIN: Search =
+        Search { minimiser: Minimiser::Ddmin, belief: NO_BELIEF, sweep: false };
+    pub const EACH: Search =
+        Search { minimiser: Minimiser::Sweep, belief: NO_BELIEF, sweep: false };
+
+    /// ProbDD over parts of which so many are needed, down to single ones.
     pub fn expecting(needed: f64) -> Search {
-        Search { minimiser: Minimiser::ProbDd, expected: needed.max(1.0), sweep: false }
+        let belief = Belief { needed: needed.max(1.0), certain: 0.98, whole: 0 };
+        Search { minimiser: Minimiser::ProbDd, belief, sweep: false }
+    }
+
+    /// Whether a part of this size is tried at all.
+    fn tries(&self, size: usize, sizes: &[usize]) -> bool {
+        let whole = sizes[Tree::ROOT.0 as usize].max(1);
+        let needed = self.belief.needed * size as f64 / whole as f64;
+        self.minimiser != Minimiser::ProbDd || needed < self.belief.certain
     }
 }
 
@@ -45,10 +57,12 @@ pub fn make(
         return Ok(0);
     }
     let sizes = draft.sizes();
+    let whole = sizes[Tree::ROOT.0 as usize];
+    let belief = Belief { whole, ..search.belief };
     let weights = edits.iter().map(|edit| draft.gain(edit, &sizes).max(1)).collect();
     let render = |kept: &[bool]| draft.with(&edits, kept).render();
     let list = List { weights, render: &render };
-    let mut kept: Kept = search.minimiser.run(&list, search.expected, oracle)?;
+    let mut kept: Kept = search.minimiser.run(&list, belief, oracle)?;
     if search.sweep {
         sweep(&list, &mut kept, oracle)?;
     }

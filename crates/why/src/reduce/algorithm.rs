@@ -58,7 +58,7 @@ impl Algorithm {
         let list = |minimiser: Minimiser, oracle: &mut dyn Oracle| {
             let sweep = minimiser != Minimiser::Ddmin;
             let changes: Vec<Change> = unit.cut(text).into_iter().map(Change::removal).collect();
-            let search = Search { minimiser, expected: 2.0, sweep };
+            let search = Search { minimiser, sweep, ..Search::expecting(2.0) };
             changes::make(text, &changes, search, oracle)
         };
         let tree = |oracle: &mut dyn Oracle, over: &Over| {

@@ -2,7 +2,8 @@
 
 use super::algorithm::Algorithm;
 use super::reader::Syntax;
-use why_reduce::lists::{List, probdd, sweep};
+use why_reduce::lists::{List, Minimiser, sweep};
+use why_reduce::trees::Search;
 use why_reduce::units::Unit;
 use why_reduce::{Oracle, Outcome, Verdict};
 use why_trial::{Files, Shape};
@@ -42,7 +43,7 @@ fn needed(files: &Files, oracle: &mut dyn Oracle) -> Outcome<Files> {
     let render = |kept: &[bool]| Shape::Several.text(&chosen(kept));
     let weights = files.0.iter().map(|(_, content)| content.len().max(1)).collect();
     let list = List { weights, render: &render };
-    let mut kept = probdd(&list, 1.0, oracle)?;
+    let mut kept = Minimiser::ProbDd.run(&list, Search::expecting(1.0).belief, oracle)?;
     sweep(&list, &mut kept, oracle)?;
     Ok(chosen(&kept))
 }
