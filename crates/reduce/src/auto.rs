@@ -4,7 +4,7 @@ use crate::changes::{self, Change};
 use crate::lexical;
 use crate::oracle::{Oracle, Outcome};
 use crate::trees::{Draft, Search, Variant, hdd, hoist, hoist_largest, replace, sweep_nodes};
-use crate::units::Unit;
+use crate::units::{Unit, bracket_pairs};
 use why_tree::Tree;
 
 /// Who knows the formats.
@@ -71,6 +71,11 @@ fn closing(text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outco
     let text = each_node(&reader.tree(&text), &text, oracle)?;
     oracle.phase("brackets");
     let text = each_node(&reader.brackets(&text), &text, oracle)?;
+    let pairs: Vec<Change> = bracket_pairs(&text)
+        .into_iter()
+        .map(|pair| Change { spans: pair.to_vec(), put: Vec::new() })
+        .collect();
+    let text = changes::make(&text, &pairs, Search::EACH, oracle)?;
     oracle.phase("tokens");
     let text = tokens(&text, oracle)?;
     if text.len() > SMALL {
@@ -90,8 +95,9 @@ fn each_node(tree: &Tree, text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u
 }
 
 fn tokens(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
-    let removals =
-        |text: &[u8]| -> Vec<Change> { Unit::Token.cut(text).into_iter().map(Change::removal).collect() };
+    let removals = |text: &[u8]| -> Vec<Change> {
+        Unit::Token.cut(text).into_iter().map(Change::removal).collect()
+    };
     let mut text = text.to_vec();
     let all = removals(&text);
     if all.len() > FEW {

@@ -27,6 +27,29 @@ impl Unit {
     }
 }
 
+/// Brackets that match each other, whatever stands between them.
+pub fn bracket_pairs(text: &[u8]) -> Vec<[Span; 2]> {
+    let mut open: Vec<(u8, usize)> = Vec::new();
+    let mut pairs = Vec::new();
+    for (at, &byte) in text.iter().enumerate() {
+        let opening = match byte {
+            b'(' | b'[' | b'{' => {
+                open.push((byte, at));
+                continue;
+            }
+            b')' => b'(',
+            b']' => b'[',
+            b'}' => b'{',
+            _ => continue,
+        };
+        // One that does not match closes nothing.
+        if let Some((_, start)) = open.pop_if(|(last, _)| *last == opening) {
+            pairs.push([start..start + 1, at..at + 1]);
+        }
+    }
+    pairs
+}
+
 fn cut_by(text: &[u8], length: impl Fn(&[u8]) -> usize) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut at = 0;

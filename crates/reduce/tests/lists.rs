@@ -43,7 +43,9 @@ fn tests(chance: &mut Chance, length: usize) -> Vec<Box<dyn Fn(&[u8]) -> bool>> 
             move |there| all(&a, there) || all(&b, there)
         }),
         // What must not be there without another.
-        Box::new(move |there| all(&a, there) && (c.is_empty() || !all(&c, there) || all(&b, there))),
+        Box::new(move |there| {
+            all(&a, there) && (c.is_empty() || !all(&c, there) || all(&b, there))
+        }),
         // No reason at all, but everything fails.
         Box::new(move |there| {
             let sum = there.iter().fold(salt, |sum, &one| sum.wrapping_mul(31) + u64::from(one));

@@ -11,7 +11,7 @@ use why_tree::NodeId;
 
 /// The text without one node.
 fn without(draft: &Draft, node: NodeId) -> Vec<u8> {
-    draft.with(&[Edit { node, put: Put::Minimal }], &[false]).render()
+    draft.with(&[vec![Edit { node, put: Put::Minimal }]], &[false]).render()
 }
 
 /// A test that wants some letters in this order, and brackets that match.

@@ -37,11 +37,11 @@ impl<'a> Draft<'a> {
         &self.put[node.0 as usize]
     }
 
-    /// With those of the edits made that are not to be kept from.
-    pub fn with(&self, edits: &[Edit], kept: &[bool]) -> Draft<'a> {
+    /// With the edits of those groups made that are not to be kept from.
+    pub fn with(&self, groups: &[Vec<Edit>], kept: &[bool]) -> Draft<'a> {
         let mut draft = self.clone();
-        let made = edits.iter().zip(kept).filter(|(_, kept)| !**kept);
-        made.for_each(|(edit, _)| draft.apply(edit));
+        let made = groups.iter().zip(kept).filter(|(_, kept)| !**kept);
+        made.flat_map(|(edits, _)| edits).for_each(|edit| draft.apply(edit));
         draft
     }
 

@@ -1,8 +1,10 @@
 //! Hierarchical delta debugging: one level of the tree after the other, from the root down.
 
-use super::{Draft, Edit, Search, make};
+use super::{Draft, Edit, Search, make, make_groups};
+use crate::lists::Minimiser;
 use crate::oracle::{Oracle, Outcome};
-use why_tree::{NodeId, Tree};
+use std::collections::BTreeMap;
+use why_tree::{Kind, NodeId, Tree};
 
 /// Which nodes are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +33,13 @@ pub fn hdd(
     let mut made = 0;
     let mut level: Level = draft.stands(Tree::ROOT).into_iter().collect();
     let mut sizes = draft.sizes();
+    let weigh =
+        |level: &Level, sizes: &[usize]| level.iter().map(|node| sizes[node.0 as usize]).sum();
+    search.belief.whole = weigh(&level, &sizes);
     while !level.is_empty() {
         let edits = chosen(draft, draft.removals(&level, &sizes), variant);
-        if edits.iter().any(|edit| search.tries(draft.gain(edit, &sizes), &sizes)) {
-            let gone = make(draft, edits, search, oracle)?;
+        if edits.iter().any(|edit| search.tries(draft.gain(edit, &sizes))) {
+            let gone = make_level(draft, edits, search, oracle)?;
             if gone > 0 {
                 made += gone;
                 sizes = draft.sizes();
@@ -43,6 +48,7 @@ pub fn hdd(
         }
         // What is needed has some part that is needed.
         search.belief.needed = (level.len() as f64).max(1.0);
+        search.belief.whole = weigh(&level, &sizes);
         level = nodes_of_level(draft, &level);
     }
     if variant == Variant::LeafAligned {
@@ -52,6 +58,44 @@ pub fn hdd(
         made += make(draft, edits, search, oracle)?;
     }
     Ok(made)
+}
+
+/// A long level is tried by kinds first: what belongs to others of its kind, such as all that
+/// is declared or all that is called, may not be possible to leave out by halves.
+fn make_level(
+    draft: &mut Draft,
+    mut edits: Vec<Edit>,
+    search: Search,
+    oracle: &mut dyn Oracle,
+) -> Outcome<usize> {
+    let mut made = 0;
+    if search.minimiser == Minimiser::ProbDd && edits.len() > LONG {
+        let groups = by_kind(draft, &edits);
+        if (2..=MOST_KINDS).contains(&groups.len()) {
+            made += make_groups(draft, groups, Search::EACH, oracle)?;
+            edits.retain(|edit| draft.stands(edit.node) == Some(edit.node));
+        }
+    }
+    Ok(made + make(draft, edits, search, oracle)?)
+}
+
+/// A level of more nodes is long.
+const LONG: usize = 32;
+/// More kinds than this say nothing.
+const MOST_KINDS: usize = 16;
+
+/// A node's kind and that of what it begins with, down to here, tell what it is.
+const DEPTH: usize = 3;
+
+fn by_kind(draft: &Draft, edits: &[Edit]) -> Vec<Vec<Edit>> {
+    let mut groups: BTreeMap<Vec<Kind>, Vec<Edit>> = BTreeMap::new();
+    for edit in edits {
+        let begins = |node: &NodeId| draft.children(*node).next();
+        let path = std::iter::successors(Some(edit.node), begins).take(DEPTH);
+        let kinds = path.map(|node| draft.tree.node(node).kind).collect();
+        groups.entry(kinds).or_default().push(edit.clone());
+    }
+    groups.into_values().collect()
 }
 
 fn chosen(draft: &Draft, mut edits: Vec<Edit>, variant: Variant) -> Vec<Edit> {

@@ -13,7 +13,6 @@ pub use replace::replace;
 
 use crate::lists::{Belief, Kept, List, Minimiser, sweep};
 use crate::oracle::{Oracle, Outcome};
-use why_tree::Tree;
 
 /// How a list of edits is searched.
 #[derive(Clone, Copy)]
@@ -39,9 +38,8 @@ impl Search {
     }
 
     /// Whether a part of this size is tried at all.
-    fn tries(&self, size: usize, sizes: &[usize]) -> bool {
-        let whole = sizes[Tree::ROOT.0 as usize].max(1);
-        let needed = self.belief.needed * size as f64 / whole as f64;
+    fn tries(&self, size: usize) -> bool {
+        let needed = self.belief.needed * size as f64 / self.belief.whole.max(1) as f64;
         self.minimiser != Minimiser::ProbDd || needed < self.belief.certain
     }
 }
@@ -53,19 +51,28 @@ pub fn make(
     search: Search,
     oracle: &mut dyn Oracle,
 ) -> Outcome<usize> {
-    if edits.is_empty() {
+    make_groups(draft, edits.into_iter().map(|edit| vec![edit]).collect(), search, oracle)
+}
+
+/// The same, with edits that are made together or not at all.
+fn make_groups(
+    draft: &mut Draft,
+    groups: Vec<Vec<Edit>>,
+    search: Search,
+    oracle: &mut dyn Oracle,
+) -> Outcome<usize> {
+    if groups.is_empty() {
         return Ok(0);
     }
     let sizes = draft.sizes();
-    let whole = sizes[Tree::ROOT.0 as usize];
-    let belief = Belief { whole, ..search.belief };
-    let weights = edits.iter().map(|edit| draft.gain(edit, &sizes).max(1)).collect();
-    let render = |kept: &[bool]| draft.with(&edits, kept).render();
+    let gain = |edits: &Vec<Edit>| edits.iter().map(|edit| draft.gain(edit, &sizes)).sum();
+    let weights = groups.iter().map(|edits| 1.max(gain(edits))).collect();
+    let render = |kept: &[bool]| draft.with(&groups, kept).render();
     let list = List { weights, render: &render };
-    let mut kept: Kept = search.minimiser.run(&list, belief, oracle)?;
+    let mut kept: Kept = search.minimiser.run(&list, search.belief, oracle)?;
     if search.sweep {
         sweep(&list, &mut kept, oracle)?;
     }
-    *draft = draft.with(&edits, &kept);
+    *draft = draft.with(&groups, &kept);
     Ok(kept.iter().filter(|kept| !**kept).count())
 }

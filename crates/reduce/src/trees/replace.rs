@@ -20,8 +20,8 @@ pub fn replace(draft: &mut Draft, search: Search, oracle: &mut dyn Oracle) -> Ou
     }
     let mut edits = Vec::new();
     for node in draft.nodes() {
-        let put = Put::Text(smallest[&draft.tree.node(node).kind].clone());
-        let edit = Edit { node, put };
+        let Some(text) = smallest.get(&draft.tree.node(node).kind) else { continue };
+        let edit = Edit { node, put: Put::Text(text.clone()) };
         if draft.gain(&edit, &sizes) > 0 {
             edits.push(edit);
         }
