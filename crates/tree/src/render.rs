@@ -12,7 +12,7 @@ pub enum Shown<'a> {
     Minimal,
     /// Some other text.
     Text(&'a [u8]),
-    /// Another part, as that one is shown, with its children.
+    /// Another part: its own text and its children, as these are shown.
     Part(NodeId),
 }
 
@@ -23,6 +23,8 @@ enum Piece {
     Own(Range<usize>),
     /// Text between children, of which the one in front was left out.
     OwnAfterGap(Range<usize>),
+    /// Text between children that were both left out.
+    OwnInGap(Range<usize>),
 }
 
 struct Output<'a> {
@@ -37,7 +39,8 @@ struct Output<'a> {
 
 impl Tree {
     /// The text that remains when each part is shown as it is said. A part that is left out
-    /// takes a separator along, and the white space behind it where there is some before it.
+    /// takes a separator along, and the white space behind it where there is some before it or
+    /// the next part is left out, too.
     pub fn render<'a>(&self, text: &[u8], shown: impl Fn(NodeId) -> Shown<'a>) -> Vec<u8> {
         let mut output = Output {
             tree: self,
@@ -50,15 +53,13 @@ impl Tree {
         while let Some(piece) = rest.pop() {
             match piece {
                 Piece::Own(span) => output.own(span),
-                Piece::OwnAfterGap(span) => output.own_after_gap(span),
+                Piece::OwnAfterGap(span) if output.spaced => output.own_unless_space(span),
+                Piece::OwnAfterGap(span) => output.own(span),
+                Piece::OwnInGap(span) => output.own_unless_space(span),
                 Piece::Node(id) => match shown(id) {
                     Shown::Minimal => output.foreign(&self.node(id).minimal),
                     Shown::Text(other) => output.foreign(other),
-                    Shown::Part(other) => match shown(other) {
-                        Shown::Minimal => output.foreign(&self.node(other).minimal),
-                        Shown::Text(other) => output.foreign(other),
-                        Shown::Kept | Shown::Part(_) => output.kept(other, &shown, &mut rest),
-                    },
+                    Shown::Part(other) => output.kept(other, &shown, &mut rest),
                     Shown::Kept => output.kept(id, &shown, &mut rest),
                 },
             }
@@ -77,8 +78,12 @@ impl Tree {
         };
         let mut out: Vec<bool> = node.children.iter().map(gone).collect();
         let separates = |&index: &usize| self.node(node.children[index]).role == Role::Separator;
-        if node.nonempty && !(0..out.len()).any(|index| !out[index] && !separates(&index)) {
-            return None;
+        let mut parts = (0..out.len()).filter(|index| !separates(index));
+        if node.nonempty && !node.children.is_empty() {
+            let first = parts.next();
+            if first.is_some_and(|first| out[first]) && parts.all(|part| out[part]) {
+                return None;
+            }
         }
         // Each part that is left out takes the next separator along …
         let mut owed = 0_usize;
@@ -126,7 +131,11 @@ impl Output<'_> {
         for (&child, &out) in node.children.iter().zip(&out) {
             let span = self.tree.node(child).span.clone();
             let own = at..span.start;
-            rest.push(if after_gap { Piece::OwnAfterGap(own) } else { Piece::Own(own) });
+            rest.push(match (after_gap, out) {
+                (true, true) => Piece::OwnInGap(own),
+                (true, false) => Piece::OwnAfterGap(own),
+                (false, _) => Piece::Own(own),
+            });
             if !out {
                 rest.push(Piece::Node(child));
             }
@@ -137,9 +146,8 @@ impl Output<'_> {
         rest[first..].reverse();
     }
 
-    fn own_after_gap(&mut self, span: Range<usize>) {
-        let is_space = self.text[span.clone()].iter().all(u8::is_ascii_whitespace);
-        if !(is_space && self.spaced) {
+    fn own_unless_space(&mut self, span: Range<usize>) {
+        if !self.text[span.clone()].iter().all(u8::is_ascii_whitespace) {
             self.own(span);
         }
     }

@@ -54,6 +54,9 @@ fn white_space_goes_where_there_is_enough() {
     check("{ a b c }", "ab", "{ c }");
     check("a b c", "a", "b c");
     check("a + b c", "b", "a + c");
+    check("(a, b, c)", "c", "(a, b)");
+    check("(a, b, c)", "bc", "(a)");
+    check("(a, b, c)", "ab", "( c)");
 }
 
 #[test]
