@@ -27,14 +27,33 @@ enum Piece {
     OwnInGap(Range<usize>),
 }
 
+/// White space; where lines matter, one that ends a line is more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Space {
+    None,
+    Inline,
+    Line,
+}
+
+impl Space {
+    fn at_the_end_of(text: &[u8]) -> Space {
+        let space = &text[text.trim_ascii_end().len()..];
+        match space {
+            [] => Space::None,
+            _ if space.contains(&b'\n') => Space::Line,
+            _ => Space::Inline,
+        }
+    }
+}
+
 struct Output<'a> {
     tree: &'a Tree,
     text: &'a [u8],
     written: Vec<u8>,
     /// Where in the text that ended which was written last, if it is from there.
     end: Option<usize>,
-    /// What was written last is space between parts.
-    spaced: bool,
+    /// The space that was written last, if it lies between parts.
+    space: Space,
 }
 
 impl Tree {
@@ -47,15 +66,14 @@ impl Tree {
             text,
             written: Vec::with_capacity(text.len()),
             end: Some(0),
-            spaced: true,
+            space: Space::Line,
         };
         let mut rest = vec![Piece::Node(Tree::ROOT)];
         while let Some(piece) = rest.pop() {
             match piece {
                 Piece::Own(span) => output.own(span),
-                Piece::OwnAfterGap(span) if output.spaced => output.own_unless_space(span),
-                Piece::OwnAfterGap(span) => output.own(span),
-                Piece::OwnInGap(span) => output.own_unless_space(span),
+                Piece::OwnAfterGap(span) => output.own_unless_space(span, output.space),
+                Piece::OwnInGap(span) => output.own_unless_space(span, Space::Line),
                 Piece::Node(id) => match shown(id) {
                     Shown::Minimal => output.foreign(&self.node(id).minimal),
                     Shown::Text(other) => output.foreign(other),
@@ -146,17 +164,18 @@ impl Output<'_> {
         rest[first..].reverse();
     }
 
-    fn own_unless_space(&mut self, span: Range<usize>) {
-        if !self.text[span.clone()].iter().all(u8::is_ascii_whitespace) {
+    /// A text that is not needed if it is no more than such space.
+    fn own_unless_space(&mut self, span: Range<usize>, enough: Space) {
+        let own = &self.text[span.clone()];
+        if !own.trim_ascii().is_empty() || Space::at_the_end_of(own) > enough {
             self.own(span);
         }
     }
 
     fn own(&mut self, span: Range<usize>) {
-        if let Some(last) = self.text[span.clone()].last() {
-            let spaced = last.is_ascii_whitespace();
-            self.part(span);
-            self.spaced = spaced;
+        if !span.is_empty() {
+            self.part(span.clone());
+            self.space = Space::at_the_end_of(&self.text[span]);
         }
     }
 
@@ -168,7 +187,7 @@ impl Output<'_> {
         if !span.is_empty() {
             self.written.extend_from_slice(&self.text[span.clone()]);
             self.end = Some(span.end);
-            self.spaced = false;
+            self.space = Space::None;
         }
     }
 
@@ -178,7 +197,7 @@ impl Output<'_> {
             self.separate(other);
             self.written.extend_from_slice(other);
             self.end = None;
-            self.spaced = false;
+            self.space = Space::None;
         }
     }
 
