@@ -2,21 +2,24 @@
 //! texts, too.
 //!
 //! From top to bottom: `parse` reads a text, `types` knows what a grammar publishes of its
-//! symbols, `removal` finds out what may be left out, `plan` makes parts of it, `minimal`
-//! finds the smallest texts, and `build` makes the tree.
+//! symbols, `trial` asks the parser, `removal` finds out by it what may be left out, with
+//! `runs` for lists, `plan` makes parts of it, `minimal` finds the smallest texts, and `build`
+//! makes the tree.
 
 mod build;
 mod minimal;
 mod parse;
 mod plan;
 mod removal;
+mod runs;
 mod table;
+mod trial;
 mod types;
 
 pub use table::LANGUAGES;
 
 use std::path::Path;
-use why_tree::Tree;
+use why_tree::{Spacing, Tree};
 
 pub struct Language {
     pub name: &'static str,
@@ -66,6 +69,11 @@ impl Language {
         Language::by_name(extension)
     }
 
+    /// What keeps tokens apart; between tags it would be text.
+    fn spacing(&self) -> Spacing {
+        if self.tags.is_some() { Spacing::none() } else { Spacing::usual() }
+    }
+
     /// The tree of a text, unless the text is beyond the language's parser: it errs over much
     /// of it, or takes too long.
     pub fn tree(&self, text: &[u8]) -> Option<Tree> {
@@ -74,6 +82,6 @@ impl Language {
         let removals = removal::Removals::find(self, &parsed, &types, text);
         let plan = plan::plan(self, &parsed, &types, removals, text);
         let minima = minimal::minima(self, &plan, text);
-        Some(build::tree(&parsed, plan, &minima, text))
+        Some(build::tree(self, &parsed, plan, &minima, text))
     }
 }

@@ -5,6 +5,7 @@
 //! the stack, or take longer than its length explains.
 
 pub mod brackets;
+pub mod grammar;
 pub mod languages;
 pub mod lines;
 pub mod tokens;

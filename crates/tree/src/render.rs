@@ -12,7 +12,7 @@ pub enum Shown<'a> {
     Minimal,
     /// Some other text.
     Text(&'a [u8]),
-    /// Another part, as that one is shown, with its children.
+    /// Another part: its own text and its children, as these are shown.
     Part(NodeId),
 }
 
@@ -23,6 +23,27 @@ enum Piece {
     Own(Range<usize>),
     /// Text between children, of which the one in front was left out.
     OwnAfterGap(Range<usize>),
+    /// Text between children that were both left out.
+    OwnInGap(Range<usize>),
+}
+
+/// White space; where lines matter, one that ends a line is more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Space {
+    None,
+    Inline,
+    Line,
+}
+
+impl Space {
+    fn at_the_end_of(text: &[u8]) -> Space {
+        let space = &text[text.trim_ascii_end().len()..];
+        match space {
+            [] => Space::None,
+            _ if space.contains(&b'\n') => Space::Line,
+            _ => Space::Inline,
+        }
+    }
 }
 
 struct Output<'a> {
@@ -31,34 +52,32 @@ struct Output<'a> {
     written: Vec<u8>,
     /// Where in the text that ended which was written last, if it is from there.
     end: Option<usize>,
-    /// What was written last is space between parts.
-    spaced: bool,
+    /// The space that was written last, if it lies between parts.
+    space: Space,
 }
 
 impl Tree {
     /// The text that remains when each part is shown as it is said. A part that is left out
-    /// takes a separator along, and the white space behind it where there is some before it.
+    /// takes a separator along, and the white space behind it where there is some before it or
+    /// the next part is left out, too.
     pub fn render<'a>(&self, text: &[u8], shown: impl Fn(NodeId) -> Shown<'a>) -> Vec<u8> {
         let mut output = Output {
             tree: self,
             text,
             written: Vec::with_capacity(text.len()),
             end: Some(0),
-            spaced: true,
+            space: Space::Line,
         };
         let mut rest = vec![Piece::Node(Tree::ROOT)];
         while let Some(piece) = rest.pop() {
             match piece {
                 Piece::Own(span) => output.own(span),
-                Piece::OwnAfterGap(span) => output.own_after_gap(span),
+                Piece::OwnAfterGap(span) => output.own_unless_space(span, output.space),
+                Piece::OwnInGap(span) => output.own_unless_space(span, Space::Line),
                 Piece::Node(id) => match shown(id) {
                     Shown::Minimal => output.foreign(&self.node(id).minimal),
                     Shown::Text(other) => output.foreign(other),
-                    Shown::Part(other) => match shown(other) {
-                        Shown::Minimal => output.foreign(&self.node(other).minimal),
-                        Shown::Text(other) => output.foreign(other),
-                        Shown::Kept | Shown::Part(_) => output.kept(other, &shown, &mut rest),
-                    },
+                    Shown::Part(other) => output.kept(other, &shown, &mut rest),
                     Shown::Kept => output.kept(id, &shown, &mut rest),
                 },
             }
@@ -77,8 +96,12 @@ impl Tree {
         };
         let mut out: Vec<bool> = node.children.iter().map(gone).collect();
         let separates = |&index: &usize| self.node(node.children[index]).role == Role::Separator;
-        if node.nonempty && !(0..out.len()).any(|index| !out[index] && !separates(&index)) {
-            return None;
+        let mut parts = (0..out.len()).filter(|index| !separates(index));
+        if node.nonempty && !node.children.is_empty() {
+            let first = parts.next();
+            if first.is_some_and(|first| out[first]) && parts.all(|part| out[part]) {
+                return None;
+            }
         }
         // Each part that is left out takes the next separator along …
         let mut owed = 0_usize;
@@ -126,7 +149,11 @@ impl Output<'_> {
         for (&child, &out) in node.children.iter().zip(&out) {
             let span = self.tree.node(child).span.clone();
             let own = at..span.start;
-            rest.push(if after_gap { Piece::OwnAfterGap(own) } else { Piece::Own(own) });
+            rest.push(match (after_gap, out) {
+                (true, true) => Piece::OwnInGap(own),
+                (true, false) => Piece::OwnAfterGap(own),
+                (false, _) => Piece::Own(own),
+            });
             if !out {
                 rest.push(Piece::Node(child));
             }
@@ -137,18 +164,18 @@ impl Output<'_> {
         rest[first..].reverse();
     }
 
-    fn own_after_gap(&mut self, span: Range<usize>) {
-        let is_space = self.text[span.clone()].iter().all(u8::is_ascii_whitespace);
-        if !(is_space && self.spaced) {
+    /// A text that is not needed if it is no more than such space.
+    fn own_unless_space(&mut self, span: Range<usize>, enough: Space) {
+        let own = &self.text[span.clone()];
+        if !own.trim_ascii().is_empty() || Space::at_the_end_of(own) > enough {
             self.own(span);
         }
     }
 
     fn own(&mut self, span: Range<usize>) {
-        if let Some(last) = self.text[span.clone()].last() {
-            let spaced = last.is_ascii_whitespace();
-            self.part(span);
-            self.spaced = spaced;
+        if !span.is_empty() {
+            self.part(span.clone());
+            self.space = Space::at_the_end_of(&self.text[span]);
         }
     }
 
@@ -160,7 +187,7 @@ impl Output<'_> {
         if !span.is_empty() {
             self.written.extend_from_slice(&self.text[span.clone()]);
             self.end = Some(span.end);
-            self.spaced = false;
+            self.space = Space::None;
         }
     }
 
@@ -170,7 +197,7 @@ impl Output<'_> {
             self.separate(other);
             self.written.extend_from_slice(other);
             self.end = None;
-            self.spaced = false;
+            self.space = Space::None;
         }
     }
 

@@ -54,6 +54,12 @@ fn white_space_goes_where_there_is_enough() {
     check("{ a b c }", "ab", "{ c }");
     check("a b c", "a", "b c");
     check("a + b c", "b", "a + c");
+    check("{ a\nb\nc }", "b", "{ a\nc }");
+    check("{ a\nb\nc }", "a", "{ \nb\nc }");
+    check("a\n b c", "b", "a\n c");
+    check("(a, b, c)", "c", "(a, b)");
+    check("(a, b, c)", "bc", "(a)");
+    check("(a, b, c)", "ab", "( c)");
 }
 
 #[test]

@@ -1,25 +1,32 @@
 //! The tree of a plan and of the smallest texts.
 
+use super::Language;
 use super::minimal::Minima;
 use super::parse::Parsed;
 use super::plan::{Form, Part, Plan};
 use rustc_hash::FxHashMap;
-use why_tree::{Kind, NodeId, Role, Spacing, Tree};
+use why_tree::{Kind, NodeId, Role, Tree};
 
 struct Builder<'a, 'b> {
     parsed: &'b Parsed,
     parts: &'b [Part],
     minima: &'b Minima,
-    trial: Option<super::removal::Trial<'a>>,
+    trial: Option<super::trial::Trial<'a>>,
     text: &'b [u8],
     /// Which texts the parser has accepted, for parts of a symbol in a place of another.
     accepted: FxHashMap<(&'static str, usize, usize, bool), bool>,
 }
 
-pub(super) fn tree(parsed: &Parsed, plan: Plan, minima: &Minima, text: &[u8]) -> Tree {
+pub(super) fn tree(
+    language: &Language,
+    parsed: &Parsed,
+    plan: Plan,
+    minima: &Minima,
+    text: &[u8],
+) -> Tree {
     let root = &plan.parts[0];
     let mut tree = Tree::rooted(&plan.symbols[root.symbol], root.span.clone(), Vec::new());
-    tree.set_spacing(Spacing::usual());
+    tree.set_spacing(language.spacing());
     let kinds: Vec<Kind> = plan.symbols.iter().map(|name| tree.kind(name)).collect();
     let places: Vec<Kind> = plan
         .places
@@ -60,7 +67,7 @@ pub(super) fn tree(parsed: &Parsed, plan: Plan, minima: &Minima, text: &[u8]) ->
             node.role = role;
             id
         };
-        tree.node_mut(id).nonempty |= part.nonempty;
+        tree.node_mut(id).nonempty = part.nonempty;
         rest.extend(part.children.iter().rev().map(|&child| (id, child)));
     }
     tree

@@ -16,7 +16,7 @@ pub(super) struct Minima {
 const ROUNDS: usize = 64;
 
 pub(super) fn minima(language: &Language, plan: &Plan, text: &[u8]) -> Minima {
-    let spacing = Spacing::usual();
+    let spacing = language.spacing();
     let mut minima = Minima {
         of_symbol: vec![None; plan.symbols.len()],
         of_place: vec![None; plan.places.len()],
@@ -54,10 +54,12 @@ impl Minima {
         self.of_symbol[symbol].as_deref()
     }
 
+    /// Of equally small texts a number, which needs no definition.
     fn smallest_of(&self, symbols: &[usize]) -> Option<usize> {
-        let length = |symbol: usize| self.of_symbol[symbol].as_ref().map(Vec::len);
-        let known = symbols.iter().copied().filter(|&symbol| length(symbol).is_some());
-        known.min_by_key(|&symbol| length(symbol))
+        let known = symbols.iter().filter_map(|&symbol| Some((symbol, self.of_symbol(symbol)?)));
+        let is_number = |text: &[u8]| text.first().is_some_and(u8::is_ascii_digit);
+        let smallest = known.min_by_key(|(_, text)| (text.len(), !is_number(text)));
+        smallest.map(|(symbol, _)| symbol)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::Language;
 use super::parse::{Parse, Parsed};
-use super::removal::{Removal, Removals, Trial};
+use super::removal::{Removal, Removals};
+use super::trial::Trial;
 use super::types::Types;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -49,10 +50,13 @@ struct Planner<'a, 'b> {
     symbols: FxHashMap<String, usize>,
     places: FxHashMap<Vec<usize>, usize>,
     /// The places for a node in another, under a name.
-    slots: FxHashMap<(&'static str, Option<&'static str>, &'static str), usize>,
+    slots: FxHashMap<Slot, usize>,
     /// What still has to be divided into parts: a part and its node.
     rest: Vec<(usize, usize)>,
 }
+
+/// The symbol around a node, the node's name there, its symbol, and whether it has to be there.
+type Slot = (&'static str, Option<&'static str>, &'static str, bool);
 
 pub(super) fn plan<'a>(
     language: &Language,
@@ -107,12 +111,15 @@ impl Planner<'_, '_> {
     }
 
     /// The place where a node stands.
-    fn slot(&mut self, around: &Parse, node: &Parse) -> usize {
-        let key = (around.symbol, node.field, node.symbol);
+    fn slot(&mut self, around: &Parse, node: &Parse, removal: Removal) -> usize {
+        let fixed = removal == Removal::Never;
+        let key = (around.symbol, node.field, node.symbol, fixed);
         if let Some(&known) = self.slots.get(&key) {
             return known;
         }
+        // Of several parts that are all needed, each may have to be another symbol.
         let slot = self.types.slot(around.symbol, node.field);
+        let slot = slot.filter(|slot| !(slot.multiple && fixed));
         let mut names: Vec<&str> =
             slot.map_or(Vec::new(), |slot| slot.types.iter().map(String::as_str).collect());
         names.push(node.symbol);
@@ -177,14 +184,12 @@ impl Planner<'_, '_> {
     fn list(&mut self, part: usize, node: &Parse, at: usize) -> Option<(usize, usize)> {
         let nodes = self.nodes;
         let first = &nodes[node.children[at]];
-        let listed = |index: usize| {
-            self.removals.of[index] == Removal::Listed && nodes[index].field == first.field
-        };
+        let run = *self.removals.run_of.get(&node.children[at])?;
         let slot = self.types.slot(node.symbol, first.field);
-        if !listed(node.children[at]) || slot.is_none_or(|slot| !slot.required) {
+        if slot.is_none_or(|slot| !slot.required) {
             return None;
         }
-        let last = node.children.iter().rposition(|&index| listed(index))?;
+        let last = self.removals.runs[run as usize];
         let ends = |at: &usize| self.removals.separators[node.children[*at]];
         let last =
             Some(last + 1).filter(|at| *at < node.children.len() && ends(at)).unwrap_or(last);
@@ -217,7 +222,7 @@ impl Planner<'_, '_> {
         };
         let within = self.with_signs(within, around, at, removal);
         let part = self.add(within, node.symbol, node.span.clone(), form);
-        self.plan.parts[part].place = self.slot(around, node);
+        self.plan.parts[part].place = self.slot(around, node, removal);
         self.plan.parts[part].node = Some((index, parent));
         self.rest.push((part, index));
     }
