@@ -122,8 +122,12 @@ struct Reduction {
 }
 
 fn reduce(args: &Args) -> Result<(), Failure> {
-    let syntax = Syntax::new(args.lang.as_deref(), args.grammar.as_ref())?;
+    let syntax = Syntax::new(args.lang.as_deref(), args.grammar.as_deref())?;
     let mut reduction = Reduction::start(args)?;
+    if let Shape::One(_) = reduction.shape {
+        let checked = syntax.check(&reduction.files.0[0].1);
+        checked.inspect_err(|_| reduction.tester.watcher.discard())?;
+    }
     let stopped = reduction.run(args, &syntax).err();
     reduction.finish(args, stopped)
 }
