@@ -24,13 +24,14 @@ const FEW: usize = 200;
 pub fn auto(text: &[u8], reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
     let mut text = text.to_vec();
     loop {
-        let before = text.clone();
-        text = coarse(text, reader, oracle)?;
-        text = fine(text, oracle)?;
-        text = closing(text, reader, oracle)?;
-        if text == before {
+        let mut next = coarse(text.clone(), reader, oracle)?;
+        next = fine(next, oracle)?;
+        next = closing(next, reader, oracle)?;
+        // Parts that become neighbours are kept apart, so a step can make a text longer.
+        if (next.len(), &next) >= (text.len(), &text) {
             return Ok(text);
         }
+        text = next;
     }
 }
 
@@ -38,18 +39,25 @@ pub fn auto(text: &[u8], reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcom
 fn coarse(mut text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
     loop {
         let before = text.len();
-        let tree = reader.tree(&text);
-        let mut draft = Draft::new(&tree, &text);
-        oracle.phase("levels");
-        hdd(&mut draft, Variant::All, Search::expecting(1.0), oracle)?;
-        oracle.phase("hoist");
-        hoist_largest(&mut draft, Search::expecting(1.0), oracle)?;
-        text = draft.render();
+        text = levels(&reader.tree(&text), &text, oracle)?;
+        if text.len() > SMALL {
+            // The language may be another one, or its tree not what matters here.
+            text = levels(&reader.brackets(&text), &text, oracle)?;
+        }
         // Another pass over the tree is for what has become needless meanwhile.
         if text.len() * 10 >= before * 9 {
             return Ok(text);
         }
     }
+}
+
+fn levels(tree: &Tree, text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    let mut draft = Draft::new(tree, text);
+    oracle.phase("levels");
+    hdd(&mut draft, Variant::All, Search::impatient(1.0), oracle)?;
+    oracle.phase("hoist");
+    hoist_largest(&mut draft, Search::impatient(1.0), oracle)?;
+    Ok(draft.render())
 }
 
 /// What trees do not see.

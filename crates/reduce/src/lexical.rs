@@ -42,7 +42,7 @@ pub fn shorten(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
             changes.push(Change { spans, put: name });
         }
     }
-    let needed = changes.len() as f64 / 2.0;
+    let needed = changes.len() as f64 * 0.6;
     make(text, &changes, Search::expecting(needed), oracle)
 }
 
@@ -86,7 +86,13 @@ pub fn squeeze(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
         Change { spans: vec![span], put: put.to_vec() }
     };
     let text = make(text, &long.map(one).collect::<Vec<_>>(), Search::expecting(1.0), oracle)?;
-    let gone: Vec<Change> = runs(&text).into_iter().map(Change::removal).collect();
-    let needed = gone.len() as f64 / 3.0;
-    make(&text, &gone, Search::expecting(needed), oracle)
+    // Between two words there has to be something; beside a sign there need not be.
+    let is_word = |at: Option<usize>| {
+        at.and_then(|at| text.get(at)).is_some_and(|byte| sort_of(&[*byte]) == Sort::Word)
+    };
+    let beside_sign =
+        |span: &Span| !(is_word(span.start.checked_sub(1)) && is_word(Some(span.end)));
+    let gone: Vec<Change> =
+        runs(&text).into_iter().filter(beside_sign).map(Change::removal).collect();
+    make(&text, &gone, Search::expecting(1.0), oracle)
 }

@@ -19,6 +19,10 @@ pub trait Judge {
     /// How many can be under way.
     fn slots(&self) -> usize;
     fn start(&mut self, ticket: u64, candidate: &[u8]) -> Outcome<()>;
+    /// Whether to go on at all.
+    fn go_on(&self) -> Outcome<()> {
+        Ok(())
+    }
     /// Waits until one of the tests has ended.
     fn finished(&mut self) -> Outcome<(u64, Judgement)>;
     /// Nobody wants to know what comes of all that is under way.
@@ -163,6 +167,7 @@ impl<J: Judge, W: Watcher> Tester<J, W> {
     }
 
     fn admit(&mut self, candidate: Vec<u8>, waiting: &mut VecDeque<Waiting>) -> Outcome<()> {
+        self.judge.go_on()?;
         let hash = xxh3_128(&candidate);
         let same = waiting.iter().find(|other| other.hash == hash);
         let uncounted = waiting.iter().filter(|other| !self.is_counted(other.hash)).count();

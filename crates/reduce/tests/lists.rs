@@ -15,7 +15,11 @@ fn render(kept: &[bool]) -> Vec<u8> {
 type Minimise = fn(&List, &mut dyn Oracle) -> Outcome<Vec<bool>>;
 
 fn probdd_and_sweep(list: &List, oracle: &mut dyn Oracle) -> Outcome<Vec<bool>> {
-    let mut kept = probdd(list, Belief { needed: 2.0, certain: 0.98, whole: 0 }, oracle)?;
+    let mut kept = probdd(
+        list,
+        Belief { needed: 2.0, certain: 0.98, whole: 0, patience: usize::MAX },
+        oracle,
+    )?;
     sweep(list, &mut kept, oracle)?;
     Ok(kept)
 }

@@ -150,9 +150,7 @@ impl Pool {
     /// Waits until one of those that have something to do answers.
     fn ready(&self) -> Outcome<usize> {
         loop {
-            if (self.interrupted)() {
-                return Err(Stopped::Interrupted);
-            }
+            self.go_on()?;
             let busy: Vec<usize> =
                 (0..self.workers.len()).filter(|&i| self.workers[i].task.is_some()).collect();
             let fd = |index: &usize| self.workers[*index].process.stdout.as_ref().expect("piped");
@@ -221,6 +219,10 @@ impl Judge for Pool {
         let free = self.workers.iter().position(|worker| worker.task.is_none());
         let free = free.expect("no more tests are started than there are slots");
         self.give(free, Task { ticket, files, retries: 0 })
+    }
+
+    fn go_on(&self) -> Outcome<()> {
+        if (self.interrupted)() { Err(Stopped::Interrupted) } else { Ok(()) }
     }
 
     fn finished(&mut self) -> Outcome<(u64, Judgement)> {

@@ -13,6 +13,9 @@ use std::cmp::Reverse;
 /// Longer lists are first taken in so many groups.
 const GROUPS: usize = 512;
 
+/// What is rejected becomes more suspicious by at least so much of what is left.
+const LEAST_DOUBT: f64 = 0.1;
+
 /// What is believed before anything is tried, and how sure one has to be to leave it at that.
 #[derive(Clone, Copy, Debug)]
 pub struct Belief {
@@ -22,6 +25,8 @@ pub struct Belief {
     pub certain: f64,
     /// The weight of all of which the list is a part; at least that of the list.
     pub whole: usize,
+    /// After so many tries in a row that came to nothing the rest is given up.
+    pub patience: usize,
 }
 
 /// What is left need not be 1-minimal: [`sweep`](super::sweep) makes it so.
@@ -59,6 +64,7 @@ fn groups(list: &List, kept: &[bool], number: usize) -> Vec<Vec<usize>> {
 
 struct Search<'a, 'b> {
     list: &'a List<'b>,
+    patience: usize,
     groups: Vec<Vec<usize>>,
     weights: Vec<f64>,
     state: State,
@@ -83,7 +89,13 @@ impl<'a, 'b> Search<'a, 'b> {
         let guess = |weight: &f64| (belief.needed * weight / total).min(0.95);
         let needed: Vec<f64> = weights.iter().map(guess).collect();
         let open = (0..groups.len()).filter(|&group| needed[group] < belief.certain).collect();
-        Search { list, groups, weights, state: State { certain: belief.certain, needed, open } }
+        Search {
+            list,
+            patience: belief.patience,
+            groups,
+            weights,
+            state: State { certain: belief.certain, needed, open },
+        }
     }
 
     fn run(mut self, kept: &mut Kept, oracle: &mut dyn Oracle) -> Outcome<()> {
@@ -91,7 +103,7 @@ impl<'a, 'b> Search<'a, 'b> {
             let mut ahead = self.state.clone();
             let mut tried: Vec<Vec<usize>> = Vec::new();
             let mut candidates = std::iter::from_fn(|| {
-                let chosen = ahead.choose(&self.weights)?;
+                let chosen = ahead.choose(&self.weights).filter(|_| tried.len() < self.patience)?;
                 ahead.rejected(&chosen);
                 let out: Vec<usize> =
                     chosen.iter().flat_map(|&group| &self.groups[group]).copied().collect();
@@ -140,7 +152,10 @@ impl State {
     fn rejected(&mut self, chosen: &[usize]) {
         let none_needed: f64 = chosen.iter().map(|&group| 1.0 - self.needed[group]).product();
         for &group in chosen {
-            self.needed[group] /= 1.0 - none_needed;
+            let needed = self.needed[group];
+            // What nobody believed in teaches nothing; it must not be tried for ever.
+            let at_least = needed + LEAST_DOUBT * (1.0 - needed);
+            self.needed[group] = (needed / (1.0 - none_needed)).max(at_least);
         }
         let certain = |group: &usize| chosen.len() == 1 && *group == chosen[0];
         let needed = &self.needed;

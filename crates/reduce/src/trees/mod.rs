@@ -23,7 +23,13 @@ pub struct Search {
     pub sweep: bool,
 }
 
-const NO_BELIEF: Belief = Belief { needed: 1.0, certain: 1.0, whole: 0 };
+/// More tries than this in a row that come to nothing are better spent elsewhere.
+const PATIENCE: usize = 40;
+
+const NO_BELIEF: Belief = Belief { needed: 1.0, certain: 1.0, whole: 0, patience: usize::MAX };
+
+/// Only what was tried by itself is needed for certain, or nearly.
+const CAUTIOUS: Belief = Belief { certain: 0.98, ..NO_BELIEF };
 
 impl Search {
     pub const DDMIN: Search =
@@ -33,8 +39,15 @@ impl Search {
 
     /// ProbDD over parts of which so many are needed, down to single ones.
     pub fn expecting(needed: f64) -> Search {
-        let belief = Belief { needed: needed.max(1.0), certain: 0.98, whole: 0 };
+        let belief = Belief { needed: needed.max(1.0), ..CAUTIOUS };
         Search { minimiser: Minimiser::ProbDd, belief, sweep: false }
+    }
+
+    /// The same, for those who come back later.
+    pub fn impatient(needed: f64) -> Search {
+        let mut search = Search::expecting(needed);
+        search.belief.patience = PATIENCE;
+        search
     }
 
     /// Whether a part of this size is tried at all.
