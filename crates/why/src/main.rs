@@ -5,15 +5,18 @@ mod criterion;
 mod doctor;
 mod executions;
 mod images;
+mod isolate;
 mod pack;
 mod print;
 mod progress;
 mod record;
 mod recordings;
+mod reduce;
 mod region;
 mod replay;
 mod reports;
 mod run;
+mod trial;
 mod tries;
 
 use clap::error::{ContextKind, ErrorKind};
@@ -43,7 +46,12 @@ enum Command {
     Ls(recordings::ListArgs),
     Info(recordings::InfoArgs),
     Rm(recordings::RemoveArgs),
+    Reduce(reduce::Args),
+    Isolate(isolate::Args),
     Doctor(doctor::Args),
+    /// Make tests for another `why`
+    #[command(name = "trial-worker", hide = true)]
+    TrialWorker,
 }
 
 fn main() -> ExitCode {
@@ -56,7 +64,10 @@ fn main() -> ExitCode {
         Ok(Cli { command: Command::Ls(args) }) => recordings::list(&args),
         Ok(Cli { command: Command::Info(args) }) => recordings::info(&args),
         Ok(Cli { command: Command::Rm(args) }) => recordings::remove(&args),
+        Ok(Cli { command: Command::Reduce(args) }) => reduce::main(&args),
+        Ok(Cli { command: Command::Isolate(args) }) => isolate::main(&args),
         Ok(Cli { command: Command::Doctor(args) }) => doctor::main(args),
+        Ok(Cli { command: Command::TrialWorker }) => trial::worker(),
         Err(error) => misused(&error),
     }
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask bench engine` and `cargo xtask bench record`: how much slower a program is
-//! under the engine, and while it is recorded and replayed.
+//! under the engine, and while it is recorded and replayed. `cargo xtask bench reduce` is in
+//! `reduce`.
 //!
 //! Every program runs natively and in every other way, in turn, so that a change in the
 //! machine's speed hits all alike; the best of several rounds counts. A run whose output is
@@ -13,6 +14,7 @@ mod measure;
 mod peer;
 mod programs;
 mod recording;
+mod reduce;
 mod rounds;
 mod table;
 mod ways;
@@ -24,7 +26,7 @@ use self::goals::Goal;
 use self::ways::Way;
 use crate::workspace::{self, Failure};
 
-/// Measure how much slower programs are under the engine
+/// Measure how much slower programs are under the engine, and how well inputs are reduced
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -37,6 +39,8 @@ enum What {
     Engine(Options),
     /// Compare native, `why record` and `why replay`
     Record(Options),
+    /// Compare `why reduce` and the reducers that are installed
+    Reduce(reduce::Options),
 }
 
 #[derive(clap::Args)]
@@ -75,12 +79,16 @@ const RECORD: Comparison = Comparison {
 };
 
 pub fn main(args: Args) -> Result<ExitCode, Failure> {
-    let why = workspace::build_why()?;
-    let directory = workspace::target()?.join("bench");
     let (Comparison { title, ways, goals }, args) = match args.what {
         What::Engine(args) => (ENGINE, args),
         What::Record(args) => (RECORD, args),
+        What::Reduce(options) => {
+            reduce::main(&options)?;
+            return Ok(ExitCode::SUCCESS);
+        }
     };
+    let why = workspace::build_why()?;
+    let directory = workspace::target()?.join("bench");
     let inputs = inputs::prepare(&directory, args.quick)?;
     let mut programs = if ways.contains(&Way::Record) {
         inputs.large()?;

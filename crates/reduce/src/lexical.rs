@@ -1,0 +1,98 @@
+//! The lexical phase: shorter names, numbers and strings; less white space.
+
+use crate::changes::{Change, make};
+use crate::oracle::{Oracle, Outcome};
+use crate::trees::Search;
+use crate::units::{Sort, Span, Unit, sort_of};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Tokens that are longer are made shorter from within, in fewer steps than byte by byte.
+const LONG: usize = 24;
+
+/// Gives every word the same shorter name wherever it stands, and makes strings empty and
+/// numbers short.
+pub fn shorten(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    let mut words: BTreeMap<&[u8], Vec<Span>> = BTreeMap::new();
+    let mut changes = Vec::new();
+    for span in Unit::Token.cut(text) {
+        let token = &text[span.clone()];
+        match sort_of(token) {
+            Sort::Word if token.len() > 1 => words.entry(token).or_default().push(span),
+            Sort::Word => {
+                words.entry(token).or_default();
+            }
+            Sort::Number if token.len() > 1 => {
+                changes.push(Change { spans: vec![span], put: b"0".to_vec() });
+            }
+            Sort::String if token.len() > 2 => {
+                changes.push(Change::removal(span.start + 1..span.end - 1));
+            }
+            _ => {}
+        }
+    }
+    let taken: BTreeSet<&[u8]> = words.keys().copied().collect();
+    let mut names = names().filter(|name| !taken.contains(name.as_slice()));
+    // The one that gains most gets the first name.
+    let mut words: Vec<(&[u8], Vec<Span>)> =
+        words.into_iter().filter(|(_, spans)| !spans.is_empty()).collect();
+    words.sort_by_key(|(word, spans)| std::cmp::Reverse(word.len() * spans.len()));
+    for (word, spans) in words {
+        let name = names.next().expect("there are names without end");
+        if name.len() < word.len() {
+            changes.push(Change { spans, put: name });
+        }
+    }
+    let needed = changes.len() as f64 * 0.6;
+    make(text, &changes, Search::expecting(needed), oracle)
+}
+
+/// a to z, then aa, ab and so on.
+fn names() -> impl Iterator<Item = Vec<u8>> {
+    (0_u32..).map(|mut number| {
+        let mut name = Vec::new();
+        loop {
+            name.insert(0, b'a' + (number % 26) as u8);
+            match (number / 26).checked_sub(1) {
+                Some(rest) => number = rest,
+                None => return name,
+            }
+        }
+    })
+}
+
+/// Takes from the inside of long words, numbers and strings what is not needed of them.
+pub fn thin(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    let mut text = text.to_vec();
+    // From the end, so that what is still to come stays where it is.
+    for span in Unit::Token.cut(&text).into_iter().rev() {
+        let sort = sort_of(&text[span.clone()]);
+        if span.len() > LONG && sort != Sort::Space {
+            let changes: Vec<Change> = span.map(|at| Change::removal(at..at + 1)).collect();
+            text = make(&text, &changes, Search::expecting(2.0), oracle)?;
+        }
+    }
+    Ok(text)
+}
+
+/// Makes runs of white space one byte, or nothing.
+pub fn squeeze(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    let runs = |text: &[u8]| -> Vec<Span> {
+        let spans = Unit::Token.cut(text).into_iter();
+        spans.filter(|span| sort_of(&text[span.clone()]) == Sort::Space).collect()
+    };
+    let long = runs(text).into_iter().filter(|span| span.len() > 1);
+    let one = |span: Span| {
+        let put = if text[span.clone()].contains(&b'\n') { b"\n" } else { b" " };
+        Change { spans: vec![span], put: put.to_vec() }
+    };
+    let text = make(text, &long.map(one).collect::<Vec<_>>(), Search::expecting(1.0), oracle)?;
+    // Between two words there has to be something; beside a sign there need not be.
+    let is_word = |at: Option<usize>| {
+        at.and_then(|at| text.get(at)).is_some_and(|byte| sort_of(&[*byte]) == Sort::Word)
+    };
+    let beside_sign =
+        |span: &Span| !(is_word(span.start.checked_sub(1)) && is_word(Some(span.end)));
+    let gone: Vec<Change> =
+        runs(&text).into_iter().filter(beside_sign).map(Change::removal).collect();
+    make(&text, &gone, Search::expecting(1.0), oracle)
+}

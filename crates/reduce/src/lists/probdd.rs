@@ -1,0 +1,164 @@
+//! ProbDD with weights: every element has a probability of being needed, and what is tried
+//! is the set whose removal promises most. What cannot be left out makes its elements more
+//! suspicious; so what is tried gets smaller by itself where something is needed.
+//!
+//! Without knowledge, what is twice as large is twice as likely to be needed. So a tree is
+//! searched in about as many steps as there are bits in the size of its text, however its
+//! nodes are distributed over levels.
+
+use super::{Kept, List, live};
+use crate::oracle::{Oracle, Outcome};
+use std::cmp::Reverse;
+
+/// Longer lists are first taken in so many groups.
+const GROUPS: usize = 512;
+
+/// What is rejected becomes more suspicious by at least so much of what is left.
+const LEAST_DOUBT: f64 = 0.1;
+
+/// What is believed before anything is tried, and how sure one has to be to leave it at that.
+#[derive(Clone, Copy, Debug)]
+pub struct Belief {
+    /// How many of the parts are needed.
+    pub needed: f64,
+    /// A part that is needed with this probability is not tried any more.
+    pub certain: f64,
+    /// The weight of all of which the list is a part; at least that of the list.
+    pub whole: usize,
+    /// After so many tries in a row that came to nothing the rest is given up.
+    pub patience: usize,
+}
+
+/// What is left need not be 1-minimal: [`sweep`](super::sweep) makes it so.
+pub fn probdd(list: &List, belief: Belief, oracle: &mut dyn Oracle) -> Outcome<Kept> {
+    let mut kept = vec![true; list.len()];
+    let mut groups = groups(list, &kept, GROUPS);
+    loop {
+        let single = groups.iter().all(|group| group.len() == 1);
+        Search::new(list, groups, belief).run(&mut kept, oracle)?;
+        if single {
+            return Ok(kept);
+        }
+        groups = self::groups(list, &kept, GROUPS);
+    }
+}
+
+/// Neighbours, in at most so many groups of about the same weight.
+fn groups(list: &List, kept: &[bool], number: usize) -> Vec<Vec<usize>> {
+    let left = live(kept);
+    if left.len() <= 2 * number {
+        return left.into_iter().map(|index| vec![index]).collect();
+    }
+    let total: usize = left.iter().map(|&index| list.weights[index]).sum();
+    let mut groups: Vec<Vec<usize>> = vec![Vec::new()];
+    let mut before = 0;
+    for index in left {
+        if before * number >= groups.len() * total {
+            groups.push(Vec::new());
+        }
+        before += list.weights[index];
+        groups.last_mut().expect("there is one").push(index);
+    }
+    groups
+}
+
+struct Search<'a, 'b> {
+    list: &'a List<'b>,
+    patience: usize,
+    groups: Vec<Vec<usize>>,
+    weights: Vec<f64>,
+    state: State,
+}
+
+/// What is believed of each group.
+#[derive(Clone)]
+struct State {
+    certain: f64,
+    needed: Vec<f64>,
+    /// Those that may still be left out.
+    open: Vec<usize>,
+}
+
+impl<'a, 'b> Search<'a, 'b> {
+    fn new(list: &'a List<'b>, groups: Vec<Vec<usize>>, belief: Belief) -> Search<'a, 'b> {
+        let weigh = |group: &Vec<usize>| group.iter().map(|&index| list.weights[index]).sum();
+        let weights: Vec<usize> = groups.iter().map(weigh).collect();
+        let weights: Vec<f64> = weights.into_iter().map(|weight| weight as f64).collect();
+        let total: f64 = weights.iter().sum();
+        let total = total.max(belief.whole as f64);
+        let guess = |weight: &f64| (belief.needed * weight / total).min(0.95);
+        let needed: Vec<f64> = weights.iter().map(guess).collect();
+        let open = (0..groups.len()).filter(|&group| needed[group] < belief.certain).collect();
+        Search {
+            list,
+            patience: belief.patience,
+            groups,
+            weights,
+            state: State { certain: belief.certain, needed, open },
+        }
+    }
+
+    fn run(mut self, kept: &mut Kept, oracle: &mut dyn Oracle) -> Outcome<()> {
+        loop {
+            let mut ahead = self.state.clone();
+            let mut tried: Vec<Vec<usize>> = Vec::new();
+            let mut candidates = std::iter::from_fn(|| {
+                let chosen = ahead.choose(&self.weights).filter(|_| tried.len() < self.patience)?;
+                ahead.rejected(&chosen);
+                let out: Vec<usize> =
+                    chosen.iter().flat_map(|&group| &self.groups[group]).copied().collect();
+                tried.push(chosen);
+                Some(self.list.without(kept, &out))
+            });
+            let Some(accepted) = oracle.first(&mut candidates)? else { return Ok(()) };
+            for chosen in &tried[..accepted] {
+                self.state.rejected(chosen);
+            }
+            for &group in &tried[accepted] {
+                for &index in &self.groups[group] {
+                    kept[index] = false;
+                }
+            }
+            self.state.open.retain(|group| !tried[accepted].contains(group));
+        }
+    }
+}
+
+impl State {
+    /// The set whose removal promises most: its weight times the probability that none of it
+    /// is needed.
+    fn choose(&self, weights: &[f64]) -> Option<Vec<usize>> {
+        // In steps of an eighth of a doubling, so that neighbours with the same history are
+        // equals: what belongs together stands together.
+        let doubt = |group: usize| ((self.needed[group] / weights[group]).log2() * 8.0).round();
+        let mut order = self.open.clone();
+        // Among equals, what stands last goes first: uses go before what they use.
+        order.sort_by_cached_key(|&group| (doubt(group) as i64, Reverse(group)));
+        let (mut weight, mut chance) = (0.0, 1.0);
+        let (mut best, mut length) = (0.0, 0);
+        for (index, &group) in order.iter().enumerate() {
+            weight += weights[group];
+            chance *= 1.0 - self.needed[group];
+            let promise = weight * chance;
+            if promise < best {
+                break;
+            }
+            (best, length) = (promise, index + 1);
+        }
+        order.truncate(length);
+        (!order.is_empty()).then_some(order)
+    }
+
+    fn rejected(&mut self, chosen: &[usize]) {
+        let none_needed: f64 = chosen.iter().map(|&group| 1.0 - self.needed[group]).product();
+        for &group in chosen {
+            let needed = self.needed[group];
+            // What nobody believed in teaches nothing; it must not be tried for ever.
+            let at_least = needed + LEAST_DOUBT * (1.0 - needed);
+            self.needed[group] = (needed / (1.0 - none_needed)).max(at_least);
+        }
+        let certain = |group: &usize| chosen.len() == 1 && *group == chosen[0];
+        let needed = &self.needed;
+        self.open.retain(|group| !certain(group) && needed[*group] < self.certain);
+    }
+}

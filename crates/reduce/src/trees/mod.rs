@@ -1,0 +1,91 @@
+//! Algorithms over a tree of parts. All of them choose, from a list of edits, as many as can
+//! be made together; they differ in which edits are in a list.
+
+mod draft;
+mod hdd;
+mod hoist;
+mod replace;
+
+pub use draft::{Draft, Edit, Put};
+pub use hdd::{Level, Variant, hdd, hdd_plus, hdd_star, hddr, nodes_of_level, sweep_nodes};
+pub use hoist::{hoist, hoist_largest};
+pub use replace::replace;
+
+use crate::lists::{Belief, Kept, List, Minimiser, sweep};
+use crate::oracle::{Oracle, Outcome};
+
+/// How a list of edits is searched.
+#[derive(Clone, Copy)]
+pub struct Search {
+    pub minimiser: Minimiser,
+    pub belief: Belief,
+    /// Whether each that is left is tried by itself at the end.
+    pub sweep: bool,
+}
+
+/// More tries than this in a row that come to nothing are better spent elsewhere.
+const PATIENCE: usize = 40;
+
+const NO_BELIEF: Belief = Belief { needed: 1.0, certain: 1.0, whole: 0, patience: usize::MAX };
+
+/// Only what was tried by itself is needed for certain, or nearly.
+const CAUTIOUS: Belief = Belief { certain: 0.98, ..NO_BELIEF };
+
+impl Search {
+    pub const DDMIN: Search =
+        Search { minimiser: Minimiser::Ddmin, belief: NO_BELIEF, sweep: false };
+    pub const EACH: Search =
+        Search { minimiser: Minimiser::Sweep, belief: NO_BELIEF, sweep: false };
+
+    /// ProbDD over parts of which so many are needed, down to single ones.
+    pub fn expecting(needed: f64) -> Search {
+        let belief = Belief { needed: needed.max(1.0), ..CAUTIOUS };
+        Search { minimiser: Minimiser::ProbDd, belief, sweep: false }
+    }
+
+    /// The same, for those who come back later.
+    pub fn impatient(needed: f64) -> Search {
+        let mut search = Search::expecting(needed);
+        search.belief.patience = PATIENCE;
+        search
+    }
+
+    /// Whether a part of this size is tried at all.
+    fn tries(&self, size: usize) -> bool {
+        let needed = self.belief.needed * size as f64 / self.belief.whole.max(1) as f64;
+        self.minimiser != Minimiser::ProbDd || needed < self.belief.certain
+    }
+}
+
+/// Makes as many of the edits as can be made, and says how many that were.
+pub fn make(
+    draft: &mut Draft,
+    edits: Vec<Edit>,
+    search: Search,
+    oracle: &mut dyn Oracle,
+) -> Outcome<usize> {
+    make_groups(draft, edits.into_iter().map(|edit| vec![edit]).collect(), search, oracle)
+}
+
+/// The same, with edits that are made together or not at all.
+fn make_groups(
+    draft: &mut Draft,
+    groups: Vec<Vec<Edit>>,
+    search: Search,
+    oracle: &mut dyn Oracle,
+) -> Outcome<usize> {
+    if groups.is_empty() {
+        return Ok(0);
+    }
+    let sizes = draft.sizes();
+    let gain = |edits: &Vec<Edit>| edits.iter().map(|edit| draft.gain(edit, &sizes)).sum();
+    let weights = groups.iter().map(|edits| 1.max(gain(edits))).collect();
+    let render = |kept: &[bool]| draft.with(&groups, kept).render();
+    let list = List { weights, render: &render };
+    let mut kept: Kept = search.minimiser.run(&list, search.belief, oracle)?;
+    if search.sweep {
+        sweep(&list, &mut kept, oracle)?;
+    }
+    *draft = draft.with(&groups, &kept);
+    Ok(kept.iter().filter(|kept| !**kept).count())
+}

@@ -1,0 +1,171 @@
+//! Texts that nobody would write, for every builder of trees: nothing panics, overflows the
+//! stack, or takes long.
+
+mod support;
+
+use std::time::{Duration, Instant};
+use support::{Random, check, vary};
+use why_syntax::languages::LANGUAGES;
+use why_syntax::{brackets, lines, tokens};
+use why_tree::{Shown, Tree};
+
+/// All trees of a text, each with the name of its builder.
+fn trees(text: &[u8]) -> Vec<(&'static str, Tree)> {
+    let mut trees = vec![
+        ("lines", lines::tree(text)),
+        ("tokens", tokens::tree(text)),
+        ("brackets", brackets::tree(text)),
+    ];
+    for language in LANGUAGES {
+        trees.push((language.name, why_syntax::tree(Some(language), text)));
+    }
+    trees
+}
+
+fn check_all(text: &[u8]) {
+    let mut random = Random(text.len() as u64 + 1);
+    for (name, tree) in trees(text) {
+        let begun = Instant::now();
+        check(&tree, text);
+        vary(&tree, text, &mut random);
+        tree.render(text, |_| Shown::Minimal);
+        assert!(begun.elapsed() < Duration::from_secs(10), "{name}: {:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn empty_and_tiny_texts() {
+    check_all(b"");
+    for byte in 0..=255 {
+        check_all(&[byte]);
+    }
+    for text in [" ", "\n", "\n\n", "\0\0", "<", "<a", "<a>", "</a>", "<!--", "\"", "\"\\", "/*"] {
+        check_all(text.as_bytes());
+    }
+}
+
+#[test]
+fn random_bytes() {
+    let mut random = Random(7);
+    for _ in 0..40 {
+        let length = random.below(300);
+        let bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
+        check_all(&bytes);
+    }
+}
+
+#[test]
+fn random_words_of_languages() {
+    let words = [
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "<a>",
+        "</a>",
+        "<b x=\"1\">",
+        "\"s\"",
+        "'",
+        "\"",
+        ",",
+        ";",
+        ":",
+        "=",
+        "+",
+        "if",
+        "else",
+        "def f():",
+        "x",
+        "1",
+        "\n",
+        "  ",
+        "#",
+        "//",
+        "/*",
+        "*/",
+        "-",
+        "- a",
+        "end",
+        "select",
+        "<?php",
+        "\u{fffd}",
+        "`",
+        "\\",
+        "$",
+        "@",
+        "<!--",
+        "-->",
+        "&",
+    ];
+    let mut random = Random(8);
+    for _ in 0..60 {
+        let count = random.below(60);
+        let text: String = (0..count).map(|_| *random.pick(&words)).collect();
+        check_all(text.as_bytes());
+    }
+}
+
+#[test]
+fn invalid_utf8_and_nul_in_real_text() {
+    let c = include_bytes!("samples/bug.c");
+    for garbage in [&b"\xff\xfe"[..], b"\0", b"\xc3", b"\xed\xa0\x80"] {
+        for at in [0, 40, 200, c.len()] {
+            let mut text = c[..at].to_vec();
+            text.extend_from_slice(garbage);
+            text.extend_from_slice(&c[at..]);
+            check_all(&text);
+        }
+    }
+}
+
+/// 100,000 levels of whatever can be nested, whole and without an end.
+#[test]
+fn deep_nesting() {
+    const N: usize = 100_000;
+    let nested = [
+        ("(", "1", ")"),
+        ("[", "1", "]"),
+        ("{", "x", "}"),
+        ("<a>", "1", "</a>"),
+        ("<a x='1'>", "", ""),
+        ("a{", "b:c", "}"),
+        ("> ", "a", ""),
+        ("if x:\n", "y", ""),
+        ("{\"a\":[", "1", "]}"),
+        ("\"", "", ""),
+        ("/*", "", ""),
+        ("begin ", "", "end "),
+    ];
+    for (open, middle, close) in nested {
+        for closes in [N, N / 2, 0] {
+            let text = open.repeat(N) + middle + &close.repeat(closes);
+            for (name, tree) in trees(text.as_bytes()) {
+                check(&tree, text.as_bytes());
+                let begun = Instant::now();
+                tree.render(text.as_bytes(), |_| Shown::Kept);
+                assert!(begun.elapsed() < Duration::from_secs(5), "{name}");
+            }
+        }
+    }
+}
+
+/// A log of 50 MB, by lines.
+#[test]
+fn a_large_log() {
+    let mut log = Vec::with_capacity(51_000_000);
+    let mut line = 0;
+    while log.len() < 50_000_000 {
+        line += 1;
+        let text =
+            format!("2024-01-01T00:00:{line:08} INFO some.module: request {line} took 12 ms\n");
+        log.extend_from_slice(text.as_bytes());
+    }
+    let begun = Instant::now();
+    let tree = lines::tree(&log);
+    assert_eq!(tree.len(), line + 1);
+    let half = tree.render(&log, |id| if id.0 % 2 == 1 { Shown::Minimal } else { Shown::Kept });
+    assert!(half.len() * 2 <= log.len() + 100 && half.len() * 2 + 200 >= log.len());
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}

@@ -1,0 +1,72 @@
+//! What a pool and its workers tell each other: lengths and messages over a pipe.
+
+use crate::condition::Condition;
+use crate::files::Files;
+use crate::seen::Seen;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+/// What a test is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Spec {
+    pub target: Target,
+    /// The inputs by the names that tests know them by.
+    pub names: Vec<PathBuf>,
+    pub condition: Option<Condition>,
+    /// Bytes of address space.
+    pub memory: Option<u64>,
+    /// Where directories for tests are made.
+    pub directory: PathBuf,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Target {
+    /// It is given the names, and the candidate as standard input.
+    Script(Vec<OsString>),
+    /// `@@` stands for the names; without it, the candidate is standard input.
+    Command(Vec<OsString>),
+}
+
+#[derive(Serialize, Deserialize)]
+pub enum ToWorker {
+    Setup(Spec),
+    Test { ticket: u64, files: Files, limit: u64 },
+    Cancel,
+}
+
+#[derive(Serialize, Deserialize)]
+pub enum FromWorker {
+    Done {
+        ticket: u64,
+        seen: Seen,
+    },
+    Cancelled,
+    /// The test could not be made.
+    Broken(String),
+}
+
+pub fn send<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
+    let bytes = postcard::to_stdvec(message).map_err(io::Error::other)?;
+    to.write_all(&(bytes.len() as u64).to_le_bytes())?;
+    to.write_all(&bytes)?;
+    to.flush()
+}
+
+/// Nothing, if the other side is gone.
+pub fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
+    let mut length = [0; 8];
+    match from.read_exact(&mut length) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        other => other?,
+    }
+    // A stranger's length must not make us ask for all memory at once.
+    let mut bytes = Vec::new();
+    let length = u64::from_le_bytes(length);
+    if from.take(length).read_to_end(&mut bytes)? as u64 != length {
+        return Ok(None);
+    }
+    postcard::from_bytes(&bytes).map(Some).map_err(io::Error::other)
+}

@@ -1,0 +1,230 @@
+//! One test: a fresh directory, a process, what it wrote, and an end for all that it started.
+
+use crate::condition::Facts;
+use crate::files::Files;
+use crate::message::{Spec, Target};
+use crate::seen::{Ended, Seen, last_line};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, setsid};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// More than this of one stream is no program's intention.
+const MOST_OUTPUT: usize = 64 << 20;
+
+pub enum Happened {
+    Seen(Seen),
+    /// Something came over the control pipe, or its other end is gone.
+    Interrupted,
+}
+
+/// Runs the test, unless something comes over the control pipe meanwhile.
+pub fn run(
+    spec: &Spec,
+    files: &Files,
+    limit: Duration,
+    control: impl AsFd,
+) -> io::Result<Happened> {
+    let directory = tempfile::Builder::new().prefix("test-").tempdir_in(&spec.directory)?;
+    files.write(directory.path())?;
+    let start = Instant::now();
+    let mut child = spawn(spec, files, directory.path())?;
+    let group = Pid::from_raw(child.id() as i32);
+    let watched = watch(&mut child, start + limit, control.as_fd());
+    end_all(group);
+    let Watched { end, stdout, stderr } = watched?;
+    let ended = match end {
+        End::Interrupted => return Ok(Happened::Interrupted),
+        End::TimedOut => Ended::TimedOut,
+        End::TooMuchOutput => Ended::TooMuchOutput,
+        End::Exited(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => Ended::Status(code),
+            (None, signal) => Ended::Signal(signal.unwrap_or(0)),
+        },
+    };
+    let time = start.elapsed();
+    let facts = Facts {
+        ended,
+        stdout: &stdout,
+        stderr: &stderr,
+        seconds: time.as_secs_f64(),
+        directory: directory.path(),
+    };
+    Ok(Happened::Seen(Seen {
+        ended,
+        message: last_line(&stderr),
+        milliseconds: time.as_millis() as u64,
+        holds: spec.condition.as_ref().map(|condition| condition.holds(&facts)),
+    }))
+}
+
+fn spawn(spec: &Spec, files: &Files, directory: &Path) -> io::Result<Child> {
+    let names = || spec.names.iter().map(|name| name.clone().into_os_string());
+    let (words, reads_candidate): (Vec<OsString>, bool) = match &spec.target {
+        Target::Script(words) => (words.iter().cloned().chain(names()).collect(), true),
+        Target::Command(words) => {
+            let expand = |word: &OsString| -> Vec<OsString> {
+                if word == "@@" { names().collect() } else { vec![word.clone()] }
+            };
+            let reads = !words.iter().any(|word| word == "@@");
+            (words.iter().flat_map(expand).collect(), reads)
+        }
+    };
+    let input = match files.0.as_slice() {
+        [(path, _)] if reads_candidate => File::open(directory.join(path))?.into(),
+        _ => Stdio::null(),
+    };
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).current_dir(directory).stdin(input);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let memory = spec.memory;
+    // SAFETY: what runs between fork and exec only makes system calls.
+    unsafe {
+        command.pre_exec(move || {
+            setsid()?;
+            setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+            if let Some(bytes) = memory {
+                setrlimit(Resource::RLIMIT_AS, bytes, bytes)?;
+            }
+            Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?)
+        });
+    }
+    let cannot = |error: io::Error| {
+        let what = words[0].to_string_lossy();
+        io::Error::new(error.kind(), format!("cannot start {what}: {error}"))
+    };
+    command.spawn().map_err(cannot)
+}
+
+struct Watched {
+    end: End,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+enum End {
+    Exited(ExitStatus),
+    TimedOut,
+    TooMuchOutput,
+    Interrupted,
+}
+
+/// Collects what the process writes until it has ended, or it or we run out of patience.
+fn watch(child: &mut Child, deadline: Instant, control: impl AsFd) -> io::Result<Watched> {
+    let mut stdout = Stream::new(File::from(OwnedFd::from(child.stdout.take().expect("piped"))))?;
+    let mut stderr = Stream::new(File::from(OwnedFd::from(child.stderr.take().expect("piped"))))?;
+    let process = pidfd(child.id())?;
+    let end = loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break End::TimedOut;
+        }
+        let timeout = PollTimeout::try_from(left + Duration::from_millis(1));
+        let mut fds = vec![
+            PollFd::new(control.as_fd(), PollFlags::POLLIN),
+            PollFd::new(process.as_fd(), PollFlags::POLLIN),
+        ];
+        let open = [&stdout, &stderr].into_iter().filter_map(|stream| stream.file.as_ref());
+        fds.extend(open.map(|file| PollFd::new(file.as_fd(), PollFlags::POLLIN)));
+        match poll(&mut fds, timeout.unwrap_or(PollTimeout::MAX)) {
+            Err(Errno::EINTR) | Ok(0) => continue,
+            Err(error) => return Err(error.into()),
+            Ok(_) => {}
+        }
+        let (interrupted, ended) = (fds[0].any() == Some(true), fds[1].any() == Some(true));
+        stdout.take()?;
+        stderr.take()?;
+        if interrupted {
+            break End::Interrupted;
+        }
+        if ended {
+            break End::Exited(child.wait()?);
+        }
+        if stdout.taken.len().max(stderr.taken.len()) > MOST_OUTPUT {
+            break End::TooMuchOutput;
+        }
+    };
+    stdout.take()?;
+    stderr.take()?;
+    Ok(Watched { end, stdout: stdout.taken, stderr: stderr.taken })
+}
+
+/// One end of a pipe that is never waited for.
+struct Stream {
+    /// Nothing, once nobody can write to it any more.
+    file: Option<File>,
+    taken: Vec<u8>,
+}
+
+impl Stream {
+    fn new(file: File) -> io::Result<Stream> {
+        fcntl(&file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        Ok(Stream { file: Some(file), taken: Vec::new() })
+    }
+
+    /// Takes what is there.
+    fn take(&mut self) -> io::Result<()> {
+        let mut buffer = [0; 1 << 16];
+        while let (Some(file), true) = (&mut self.file, self.taken.len() <= MOST_OUTPUT) {
+            match file.read(&mut buffer) {
+                Ok(0) => self.file = None,
+                Ok(length) => self.taken.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn pidfd(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes two numbers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    // SAFETY: a descriptor that the kernel has just opened belongs to nobody else.
+    Errno::result(fd).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) }).map_err(io::Error::from)
+}
+
+/// Ends the process, its group, and whatever else it has started: all that is left of them
+/// has become a child of this process, which is their reaper.
+fn end_all(group: Pid) {
+    let _ = killpg(group, Signal::SIGKILL);
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Err(Errno::ECHILD) => return,
+            Ok(WaitStatus::StillAlive) => {
+                for child in children() {
+                    let _ = kill(child, Signal::SIGKILL);
+                }
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The children of this process, by what each process says of its parent.
+fn children() -> Vec<Pid> {
+    let own = std::process::id().to_string();
+    let is_child = |pid: &i32| {
+        let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name, in parentheses, may hold anything.
+        let behind_name = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
+        let mut fields = stat[behind_name..].split(|&byte| byte == b' ').skip(2);
+        fields.next() == Some(own.as_bytes())
+    };
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(is_child).map(Pid::from_raw).collect()
+}

@@ -1,0 +1,96 @@
+//! What was seen of a run, and whether two runs failed in the same way.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ended {
+    Status(i32),
+    Signal(i32),
+    /// It was ended for taking too long.
+    TimedOut,
+    /// It was ended for writing without end.
+    TooMuchOutput,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Ended::Status(status) => write!(f, "exit {status}"),
+            Ended::Signal(number) => match nix::sys::signal::Signal::try_from(*number) {
+                Ok(signal) => f.write_str(signal.as_str()),
+                Err(_) => write!(f, "signal {number}"),
+            },
+            Ended::TimedOut => f.write_str("no end in time"),
+            Ended::TooMuchOutput => f.write_str("output without end"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    pub ended: Ended,
+    /// The last line of standard error, with numbers and addresses masked.
+    pub message: String,
+    pub milliseconds: u64,
+    /// Whether the condition held, if there is one.
+    pub holds: Option<bool>,
+}
+
+impl Seen {
+    /// How it ended, and what it said last.
+    pub fn summary(&self) -> String {
+        match (self.ended, self.message.as_str()) {
+            (ended, "") => ended.to_string(),
+            (ended, message) => format!("{ended}: {message}"),
+        }
+    }
+
+    pub fn same_failure(&self, original: &Seen) -> bool {
+        self.ended == original.ended && self.message == original.message
+    }
+}
+
+/// The last line that says something, with what varies from run to run masked: numbers in
+/// any base become `#`.
+pub fn last_line(stderr: &[u8]) -> String {
+    const LONGEST: usize = 300;
+    let text = String::from_utf8_lossy(stderr);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
+    mask(line.trim()).chars().take(LONGEST).collect()
+}
+
+fn mask(line: &str) -> String {
+    let mut masked = String::new();
+    let mut word = String::new();
+    // A blank at the end closes the last word.
+    for char in line.chars().chain([' ']) {
+        if char.is_alphanumeric() || char == '_' {
+            word.push(char);
+            continue;
+        }
+        masked.push_str(if is_number(&word) { "#" } else { &word });
+        word.clear();
+        masked.push(char);
+    }
+    masked.trim_end().to_owned()
+}
+
+fn is_number(word: &str) -> bool {
+    word.starts_with(|char: char| char.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_varies_is_masked() {
+        let check =
+            |stderr: &str, expected: &str| assert_eq!(last_line(stderr.as_bytes()), expected);
+        check("", "");
+        check("one\ntwo 17\n\n", "two #");
+        check("==4711==ERROR: at 0x7fff12 in f2 (a.c:12)", "==#==ERROR: at # in f2 (a.c:#)");
+        check("x1: bad", "x1: bad");
+    }
+}

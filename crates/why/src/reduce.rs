@@ -1,0 +1,215 @@
+//! `why reduce`: the smallest input that still fails.
+
+mod algorithm;
+mod answer;
+mod output;
+mod plot;
+mod reader;
+mod several;
+mod verdicts;
+mod watch;
+
+use crate::trial::{self, Failure, no_answer};
+use algorithm::Algorithm;
+use answer::Answer;
+use output::Output;
+use reader::Syntax;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use verdicts::Verdicts;
+use watch::Watch;
+use why_reduce::tester::{Judgement, Limits, Tester};
+use why_reduce::units::Unit;
+use why_reduce::{Stopped, Verdict};
+use why_trial::{Files, Pool, Shape};
+
+/// Find the smallest input that still fails
+#[derive(clap::Args)]
+pub struct Args {
+    /// The input: a file, several, or a directory
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+
+    /// Where the result goes [default: INPUT with .reduced before its extension]
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+
+    /// Put the result in the place of INPUT
+    #[arg(long, conflicts_with = "output")]
+    in_place: bool,
+
+    /// How to search
+    #[arg(long, value_enum, default_value_t = Algorithm::Auto)]
+    algorithm: Algorithm,
+
+    /// What ddmin, cdd and probdd cut the input into
+    #[arg(long, value_enum, default_value_t = Cut::Line)]
+    unit: Cut,
+
+    /// The language of the input [default: as its extension says]
+    #[arg(long, value_name = "NAME")]
+    lang: Option<String>,
+
+    /// The grammar of the input, in YACC form
+    #[arg(long, value_name = "FILE", conflicts_with = "lang")]
+    grammar: Option<PathBuf>,
+
+    /// What fails has to fail so many times
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    confirm: u32,
+
+    /// Go on where an interrupted run with the same options was
+    #[arg(long)]
+    resume: bool,
+
+    /// Make at most so many tests
+    #[arg(long, value_name = "N")]
+    max_tests: Option<u64>,
+
+    /// Take at most this long
+    #[arg(long, value_name = "SECONDS", value_parser = trial::seconds)]
+    max_time: Option<Duration>,
+
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Write one line for each test
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// Draw the size over the tests
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+
+    #[command(flatten)]
+    trial: trial::Args,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Cut {
+    Byte,
+    Char,
+    Token,
+    Line,
+}
+
+impl Cut {
+    fn unit(self) -> Unit {
+        match self {
+            Cut::Byte => Unit::Byte,
+            Cut::Char => Unit::Char,
+            Cut::Token => Unit::Token,
+            Cut::Line => Unit::Line,
+        }
+    }
+}
+
+pub fn main(args: &Args) -> ExitCode {
+    trial::exit(reduce(args))
+}
+
+/// A reduction that is under way.
+struct Reduction {
+    files: Files,
+    shape: Shape,
+    output: Output,
+    tester: Tester<Pool, Watch>,
+    start: Instant,
+    /// How the original fails.
+    failure: String,
+}
+
+fn reduce(args: &Args) -> Result<(), Failure> {
+    let syntax = Syntax::new(args.lang.as_deref(), args.grammar.as_deref())?;
+    let mut reduction = Reduction::start(args)?;
+    if let Shape::One(_) = reduction.shape {
+        let checked = syntax.check(&reduction.files.0[0].1);
+        checked.inspect_err(|_| reduction.tester.watcher.discard())?;
+    }
+    let stopped = reduction.run(args, &syntax).err();
+    reduction.finish(args, stopped)
+}
+
+impl Reduction {
+    /// Makes sure that the original fails.
+    fn start(args: &Args) -> Result<Reduction, Failure> {
+        let start = Instant::now();
+        let files = Files::read(&args.inputs).map_err(no_answer)?;
+        let shape = Shape::of(&files);
+        let original = shape.text(&files);
+        let output = Output::new(&args.inputs, args.output.clone(), shape == Shape::Several)?;
+        let names = args.inputs.iter().filter_map(|input| input.file_name().map(PathBuf::from));
+        let pool = args.trial.pool(names.collect(), shape.clone())?;
+        let identity = format!("{} {:?}", args.trial.identity(), args.confirm);
+        let (verdicts, known) =
+            Verdicts::open(output.verdicts(), &identity, &original, args.resume)?;
+        let trace = args.trace.as_deref();
+        let watch = Watch::new(shape.clone(), output.clone(), verdicts, trace, original.len())?;
+        let until = args.max_time.map(|time| start + time);
+        let limits = Limits { tests: args.max_tests, until, confirm: args.confirm };
+        let mut tester = Tester::new(pool, watch, limits);
+        known.into_iter().for_each(|(hash, judgement)| tester.remember(hash, judgement));
+        match tester.check(&original) {
+            Ok(Judgement { verdict: Verdict::Fails, reason }) => {
+                let failure = reason.to_string();
+                Ok(Reduction { files, shape, output, tester, start, failure })
+            }
+            Ok(Judgement { reason, .. }) => {
+                tester.watcher.discard();
+                Err(no_answer(format!("the original does not fail: {reason}")))
+            }
+            Err(stopped) => {
+                tester.watcher.discard();
+                Err(no_answer(stopped))
+            }
+        }
+    }
+
+    fn run(&mut self, args: &Args, syntax: &Syntax) -> Result<(), Stopped> {
+        let unit = args.unit.unit();
+        match &self.shape {
+            Shape::One(name) => {
+                let reader = syntax.reader(name);
+                let text = &self.files.0[0].1;
+                args.algorithm.run(text, unit, &reader, &mut self.tester).map(drop)
+            }
+            Shape::Several => {
+                several::reduce(&self.files, args.algorithm, unit, syntax, &mut self.tester)
+            }
+        }
+    }
+
+    /// Says what came of it, whatever ended it.
+    fn finish(mut self, args: &Args, stopped: Option<Stopped>) -> Result<(), Failure> {
+        self.tester.watcher.end();
+        let path = self.output.path().to_owned();
+        let written = self.output.write(&self.shape.files(self.tester.best()));
+        let best = format!("the best result so far is in {}", path.display());
+        match stopped {
+            Some(Stopped::Broken(message)) => {
+                return Err(no_answer(format!("{message}; {best}")));
+            }
+            Some(Stopped::Interrupted) => {
+                written.map_err(no_answer)?;
+                return Err(no_answer(format!("interrupted; {best}, --resume goes on")));
+            }
+            Some(Stopped::Budget) => {}
+            None => self.tester.watcher.discard(),
+        }
+        written.map_err(no_answer)?;
+        let path = if args.in_place { self.output.replace_input()? } else { path };
+        if let Some(file) = &args.plot {
+            let cannot = |error| no_answer(format!("cannot write {}: {error}", file.display()));
+            plot::write(file, self.tester.watcher.sizes()).map_err(cannot)?;
+        }
+        let answer = Answer::new(&self, &path, stopped.is_some());
+        if args.json {
+            println!("{}", answer.json());
+        } else {
+            print!("{}", answer.text());
+        }
+        Ok(())
+    }
+}

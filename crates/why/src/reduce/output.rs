@@ -1,0 +1,124 @@
+//! Where the result is: always whole, the best so far.
+
+use crate::trial::{Failure, no_answer};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use why_trial::Files;
+
+#[derive(Clone)]
+pub struct Output {
+    inputs: Vec<PathBuf>,
+    path: PathBuf,
+    /// It is a directory of files.
+    several: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {error}", path.display())]
+pub struct CannotWrite {
+    path: PathBuf,
+    error: io::Error,
+}
+
+impl Output {
+    pub fn new(
+        inputs: &[PathBuf],
+        path: Option<PathBuf>,
+        several: bool,
+    ) -> Result<Output, Failure> {
+        let path = path.unwrap_or_else(|| beside(&inputs[0]));
+        let same = |input: &PathBuf| match (input.canonicalize(), path.canonicalize()) {
+            (Ok(input), Ok(path)) => input == path,
+            _ => false,
+        };
+        if inputs.iter().any(same) {
+            let message = format!("{} is the input; --in-place replaces it", path.display());
+            return Err(Failure::Misused(message));
+        }
+        Ok(Output { inputs: inputs.to_vec(), path, several })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where verdicts are kept while the result is not final.
+    pub fn verdicts(&self) -> PathBuf {
+        with_suffix(&self.path, ".verdicts")
+    }
+
+    /// What was there before is there until all of it is replaced at once.
+    pub fn write(&self, files: &Files) -> Result<(), CannotWrite> {
+        let cannot = |error| CannotWrite { path: self.path.clone(), error };
+        let directory = match self.path.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        if let (false, [(_, content)]) = (self.several, files.0.as_slice()) {
+            let mut file = tempfile::NamedTempFile::new_in(directory).map_err(cannot)?;
+            io::Write::write_all(&mut file, content).map_err(cannot)?;
+            make_readable(file.path()).map_err(cannot)?;
+            file.persist(&self.path).map_err(|error| cannot(error.error))?;
+            return Ok(());
+        }
+        let new = tempfile::tempdir_in(directory).map_err(cannot)?;
+        files.write(new.path()).map_err(cannot)?;
+        if self.path.exists() {
+            let old = tempfile::tempdir_in(directory).map_err(cannot)?;
+            std::fs::rename(&self.path, old.path().join("old")).map_err(cannot)?;
+        }
+        std::fs::rename(new.keep(), &self.path).map_err(cannot)
+    }
+
+    /// Puts the result where the input was.
+    pub fn replace_input(&self) -> Result<PathBuf, Failure> {
+        if !self.several {
+            std::fs::rename(&self.path, &self.inputs[0]).map_err(no_answer)?;
+            return Ok(self.inputs[0].clone());
+        }
+        for input in &self.inputs {
+            let name = input.file_name().expect("inputs have names");
+            let reduced = self.path.join(name);
+            if input.is_dir() {
+                std::fs::remove_dir_all(input).map_err(no_answer)?;
+            } else {
+                std::fs::remove_file(input).map_err(no_answer)?;
+            }
+            if reduced.exists() {
+                std::fs::rename(&reduced, input).map_err(no_answer)?;
+            }
+        }
+        std::fs::remove_dir_all(&self.path).map_err(no_answer)?;
+        Ok(self.inputs[0].clone())
+    }
+}
+
+/// Temporary files are for their owner only; a result is for whom the owner wants.
+fn make_readable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    // SAFETY: the call changes nothing but the mask, which is put back at once.
+    let mask = unsafe {
+        let mask = libc::umask(0o077);
+        libc::umask(mask);
+        mask
+    };
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666 & !mask))
+}
+
+/// `dir/name.ext` becomes `dir/name.reduced.ext`.
+fn beside(input: &Path) -> PathBuf {
+    let mut name = input.file_stem().unwrap_or_default().to_owned();
+    name.push(".reduced");
+    if let Some(extension) = input.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    input.with_file_name(name)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name: OsString = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

@@ -1,0 +1,161 @@
+//! The options that say what a test is, for all commands that make tests.
+
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use why_trial::{Condition, Criterion, Pool, Settings, Shape, Spec, Target};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// A script that exits with 0 if its argument, which is also its standard input, still
+    /// fails; it runs in a fresh directory that holds nothing but the candidate
+    #[arg(long, value_name = "SCRIPT", conflicts_with = "command")]
+    test: Option<PathBuf>,
+
+    /// What a failure is: exit=N, signal=NAME, stdout~/RE/, stderr~/RE/, file:PATH~/RE/,
+    /// time>N, joined by and, or, not [default: to fail as the original does]
+    #[arg(long, value_name = "TERMS", conflicts_with = "test")]
+    fails_if: Option<String>,
+
+    /// So many tests at once; the result is the same
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: u16,
+
+    /// A test that takes longer does not fail [default: ten times what the original takes]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
+
+    /// A test gets no more memory than this
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..1 << 40))]
+    memory: Option<u64>,
+
+    /// A command that each test is given to, such as 'ssh host'
+    #[arg(long, value_name = "COMMAND")]
+    runner: Option<String>,
+
+    /// The command that fails; @@ stands for the candidate, else it is standard input
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| "expected a number of seconds above 0".to_owned())
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum Failure {
+    Misused(String),
+    NoAnswer(String),
+}
+
+pub fn no_answer(error: impl ToString) -> Failure {
+    Failure::NoAnswer(error.to_string())
+}
+
+pub fn exit(outcome: Result<(), Failure>) -> ExitCode {
+    let (message, status) = match outcome {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::NoAnswer(message)) => (message, ExitCode::FAILURE),
+        Err(Failure::Misused(message)) => (message, ExitCode::from(crate::MISUSED)),
+    };
+    eprintln!("why: {message}");
+    status
+}
+
+impl Args {
+    /// Those who make the tests of candidates that are called by these names.
+    pub fn pool(&self, names: Vec<PathBuf>, shape: Shape) -> Result<Pool, Failure> {
+        let (target, mut criterion) = match (&self.test, self.command.as_slice()) {
+            (Some(script), _) => {
+                (Target::Script(self.wrapped(&[script.clone().into()])?), Criterion::Script)
+            }
+            (None, []) => {
+                let message = "what fails? give a command behind `--`, or --test SCRIPT";
+                return Err(Failure::Misused(message.into()));
+            }
+            (None, command) => (Target::Command(self.wrapped(command)?), Criterion::Same(None)),
+        };
+        let condition = self.fails_if.as_deref().map(Condition::parse).transpose();
+        let condition = condition.map_err(|error| Failure::Misused(error.to_string()))?;
+        if condition.is_some() {
+            criterion = Criterion::Condition;
+        }
+        catch_interrupts().map_err(no_answer)?;
+        let memory = self.memory.map(|megabytes| megabytes << 20);
+        let spec = Spec { target, names, condition, memory, directory: PathBuf::new() };
+        let settings = Settings {
+            worker: vec!["/proc/self/exe".into(), "trial-worker".into()],
+            jobs: self.jobs.into(),
+            timeout: self.timeout,
+            interrupted,
+        };
+        Pool::new(spec, criterion, shape, settings).map_err(no_answer)
+    }
+
+    /// What says which test this is: two runs in which it is the same can share verdicts.
+    pub fn identity(&self) -> String {
+        let Args { test, fails_if, timeout, memory, runner, command, jobs: _ } = self;
+        let directory = std::env::current_dir();
+        format!("{test:?} {fails_if:?} {timeout:?} {memory:?} {runner:?} {command:?} {directory:?}")
+    }
+
+    /// Tests run elsewhere: paths become absolute.
+    fn wrapped(&self, command: &[OsString]) -> Result<Vec<OsString>, Failure> {
+        let here = std::env::current_dir().map_err(no_answer)?;
+        let mut words: Vec<OsString> = self
+            .runner
+            .iter()
+            .flat_map(|runner| runner.split_whitespace())
+            .map(Into::into)
+            .collect();
+        let (program, arguments) = command.split_first().expect("there is a command");
+        let path = here.join(program);
+        let by_path = self.test.is_some() || program.as_encoded_bytes().contains(&b'/');
+        if by_path && self.runner.is_none() && !path.exists() {
+            return Err(no_answer(format!("there is no {}", Path::new(program).display())));
+        }
+        words.push(if by_path { path.into() } else { program.clone() });
+        for argument in arguments {
+            let path = here.join(argument);
+            let is_file = !argument.is_empty() && argument != "@@" && path.exists();
+            words.push(if is_file { path.into() } else { argument.clone() });
+        }
+        Ok(words)
+    }
+}
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn interrupt(_: i32) {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
+fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// What has been found is kept when someone loses patience.
+fn catch_interrupts() -> nix::Result<()> {
+    let action = SigAction::new(SigHandler::Handler(interrupt), SaFlags::empty(), SigSet::empty());
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        // SAFETY: the handler only stores to an atomic.
+        unsafe { sigaction(signal, &action) }?;
+    }
+    Ok(())
+}
+
+/// `why trial-worker`: one of those who make tests; started by `why` itself.
+pub fn worker() -> ExitCode {
+    match why_trial::serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
