@@ -298,7 +298,8 @@ impl<J: Judge, W: Watcher> Oracle for Tester<J, W> {
             } else if let Some(State::UnderWay(_)) = waiting.front().map(|front| front.state) {
                 self.wait(&mut waiting)?;
             }
-            while let Some(front) = waiting.pop_front_if(|front| !front.is_under_way()) {
+            while waiting.front().is_some_and(|front| !front.is_under_way()) {
+                let front = waiting.pop_front().expect("just seen");
                 if self.judged(&front, &mut waiting, true)? == Verdict::Fails {
                     self.judge.cancel_all()?;
                     return Ok(Some(index));

@@ -18,8 +18,8 @@ impl Unit {
     pub fn cut(self, text: &[u8]) -> Vec<Span> {
         match self {
             Unit::Byte => (0..text.len()).map(|at| at..at + 1).collect(),
-            Unit::Char => cut_by(text, |rest| char_length(rest)),
-            Unit::Token => cut_by(text, |rest| token_length(rest)),
+            Unit::Char => cut_by(text, char_length),
+            Unit::Token => cut_by(text, token_length),
             Unit::Line => cut_by(text, |rest| {
                 rest.iter().position(|&b| b == b'\n').map_or(rest.len(), |at| at + 1)
             }),

@@ -27,8 +27,10 @@ fn probdd_and_sweep(list: &List, oracle: &mut dyn Oracle) -> Outcome<Vec<bool>> 
 const ALGORITHMS: [(&str, Minimise); 3] =
     [("ddmin", ddmin), ("cdd", cdd), ("probdd", probdd_and_sweep)];
 
+type Test = Box<dyn Fn(&[u8]) -> bool>;
+
 /// Tests of all sorts over the elements that are there.
-fn tests(chance: &mut Chance, length: usize) -> Vec<Box<dyn Fn(&[u8]) -> bool>> {
+fn tests(chance: &mut Chance, length: usize) -> Vec<Test> {
     let mut some = || -> Vec<u8> {
         let number = chance.below(4);
         (0..number).map(|_| chance.below(length.max(1)) as u8).collect()

@@ -14,12 +14,11 @@ fn odd(text: &[u8]) -> bool {
     is_balanced(text) && text.contains(&b'a') && (sum % 5 != 0)
 }
 
-fn tester(
-    slots: usize,
-    limits: Limits,
-) -> (Tester<Unordered<impl FnMut(&[u8]) -> Verdict>, Told>, Told) {
+type Judge = Unordered<fn(&[u8]) -> Verdict>;
+
+fn tester(slots: usize, limits: Limits) -> (Tester<Judge, Told>, Told) {
     let notes = Told::default();
-    let judge = Unordered::new(|text: &[u8]| fails(odd(text)), slots);
+    let judge: Judge = Unordered::new(|text| fails(odd(text)), slots);
     (Tester::new(judge, notes.clone(), limits), notes)
 }
 
