@@ -54,7 +54,7 @@ impl Server {
         let create = |name: &str| File::create(directory.path().join(name)).unwrap();
         let mut command = Command::new(WHY);
         command
-            .args(["record", "--hash=200", "--checkpoints=0", "-o", "recording", "--", program])
+            .args(["record", "--hash=2000", "--checkpoints=0", "-o", "recording", "--", program])
             .args(arguments)
             .current_dir(directory.path())
             .env("PYTHONUNBUFFERED", "1")

@@ -126,7 +126,7 @@ fn test(program: &Program, tool: Tool, job: &Job, native: &Outcome) -> Result<()
 }
 
 /// Large programs have much memory, so it is not told too often.
-const OPTIONS: &[&str] = &["--hash=200", "--checkpoints=0"];
+const OPTIONS: &[&str] = &["--hash=2000", "--checkpoints=0"];
 
 /// The recording is replayed from another directory than it was made in, when the job's own
 /// one is gone.
