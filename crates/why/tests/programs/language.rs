@@ -21,7 +21,8 @@ pub const PROGRAMS: &[Program] = &[
     Program::new("python-test_threading", || python_tests("test_threading"))
         .tools(&[Tool::None, Tool::Count]),
     Program::new("python-test_subprocess", || python_tests("test_subprocess"))
-        .tools(&[Tool::None, Tool::Count]),
+        .tools(&[Tool::None, Tool::Count])
+        .not_replayed("hundreds of Python processes, recorded and replayed, take many minutes"),
     Program::new("node", node),
     Program::new("java", java).tools(&[Tool::None, Tool::Count]),
     Program::new("rust", rust),

@@ -17,7 +17,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tempfile::TempDir;
 
 use support::compare;
@@ -38,11 +38,13 @@ pub struct Program {
     pub tools: &'static [Tool],
     /// Does the job have a server, which listens on `$PORT`?
     pub serves: bool,
+    /// Why it is not recorded and replayed here.
+    pub not_replayed: Option<&'static str>,
 }
 
 impl Program {
     pub const fn new(name: &'static str, job: fn() -> Result<Job, String>) -> Program {
-        Program { name, job, masks: &[], tools: &Tool::ALL, serves: false }
+        Program { name, job, masks: &[], tools: &Tool::ALL, serves: false, not_replayed: None }
     }
 
     pub const fn masks(self, masks: &'static [Mask]) -> Program {
@@ -55,6 +57,10 @@ impl Program {
 
     pub const fn serves(self) -> Program {
         Program { serves: true, ..self }
+    }
+
+    pub const fn not_replayed(self, reason: &'static str) -> Program {
+        Program { not_replayed: Some(reason), ..self }
     }
 }
 
@@ -87,13 +93,17 @@ fn trials_of(program: &'static Program) -> impl Iterator<Item = Trial> {
             Under::Run(tool) => tool.name(),
             Under::Record => "recorded",
         };
-        Trial::test(format!("{} {name}", program.name), move || {
+        Trial::ignorable_test(format!("{} {name}", program.name), move || {
+            if let (Under::Record, Some(reason)) = (under, program.not_replayed) {
+                return Ok(Completion::ignored_with(reason));
+            }
             let native = native.get_or_init(|| run_natively(program));
             let (job, expected) = native.as_ref().map_err(Failed::from)?;
             match under {
                 Under::Run(tool) => test(program, tool, job, expected),
                 Under::Record => test_recorded(program, job, expected),
             }
+            .map(|()| Completion::Completed)
         })
     })
 }
