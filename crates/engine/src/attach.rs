@@ -16,7 +16,6 @@ use crate::tracing::{SPAN, Shapes, SpaceTrace};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
-use why_translate::Tool;
 use why_translate::context::{CALL_CLASSES, CLASS_SIZES, MAP_PROTECTIONS, TOTAL_BYTES, TRACE_NEXT};
 
 impl Supervisor {
@@ -50,6 +49,7 @@ impl Supervisor {
         self.start_log(tid)?;
         self.report.processes += 1;
         if self.replays() {
+            self.start_trace(tid)?;
             return self.begin_replay(tid, &maps);
         }
         self.claim_code(tid, maps)?;
@@ -148,16 +148,21 @@ impl Supervisor {
 
     /// Maps the trace buffers, when tracing.
     pub(crate) fn start_trace(&mut self, tid: Tid) -> Outcome<()> {
-        if self.options.tool != Tool::Trace {
+        if !self.options.tool.traces() {
             return Ok(());
         }
+        if let Some(base) = self.space_of(tid).parents_trace.take() {
+            // A forked process gets buffers of its own in their place.
+            return self.map_trace(tid, base);
+        }
+        let hint = if self.replays() { crate::stub::TRACE } else { 0 };
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as u64;
-        let reserve = [0, SPAN, libc::PROT_NONE as u64, flags, u64::MAX, 0];
+        let reserve = [hint, SPAN, libc::PROT_NONE as u64, flags, u64::MAX, 0];
         let base = self.must(tid, "reserving room for the trace", libc::SYS_mmap, reserve)?;
         self.map_trace(tid, base)
     }
 
-    pub(crate) fn map_trace(&mut self, tid: Tid, base: u64) -> Outcome<()> {
+    fn map_trace(&mut self, tid: Tid, base: u64) -> Outcome<()> {
         let shapes = self.space_of(tid).code.borrow().shapes.clone();
         let (processor, allowed) = (self.options.processor, self.options.allowed.clone());
         let move_away = move || {
@@ -188,7 +193,8 @@ impl Supervisor {
         space.glue = parent.glue;
         space.regions = parent.regions.clone();
         space.careful = parent.careful;
-        space.parents_log = parent.log.as_ref().map(|log| log.range().start);
+        space.parents_log = parent.log.as_ref().map(|log| log.range().start).or(parent.parents_log);
+        space.parents_trace = parent.trace.as_ref().map(|trace| trace.base);
         // The context page is a copy of the parent's.
         space.others_ready = parent.others_ready;
         Ok(self.add_space(space))

@@ -63,7 +63,17 @@ impl Supervisor {
             return Err(Untranslatable::NoCode);
         }
         self.make_room(tid, pc)?;
+        // Code that can change is watched in this process only: no other may have its units.
+        if self.shares_code(tid)
+            && let Some(unit) = self.unit_for_quietly(tid, pc)
+        {
+            return Ok(unit);
+        }
+        self.own_code(tid)?;
         let code = self.space_of(tid).code.clone();
+        if let Some(entry) = code.borrow().entry(pc) {
+            return Ok(entry);
+        }
         let before = code.borrow().statistics.units;
         let unit = {
             let space = self.space_of(tid);
@@ -147,6 +157,7 @@ impl Supervisor {
             self.task(tid).steps_itself = steps;
             let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
             if info.si_code == libc::TRAP_TRACE {
+                self.note_stepping()?;
                 return self.stepped(tid, registers, info);
             }
         }

@@ -2,9 +2,9 @@
 //! replayed one takes from it.
 //!
 //! A record is the call's number and the size of what it wrote, four bytes each, its result,
-//! and those bytes. The target writes records one behind the other; where the next would not
-//! fit, it touches a page that is not there. When replaying, a number that no call has ends
-//! the log.
+//! when recording its fourth argument, and what it wrote. The target writes records one behind
+//! the other; where the next would not fit, it touches a page that is not there. When
+//! replaying, a number that no call has ends the log.
 
 use crate::error::Result;
 use crate::inject::Part;
@@ -27,18 +27,21 @@ const NO_CALL: [u8; 4] = u32::MAX.to_le_bytes();
 /// What fits into the log when replaying.
 pub const MOST_FILLED: usize = LOG_BYTES - NO_CALL.len();
 /// The most that one call can have written.
-pub const MOST_WRITTEN: usize = LOG_ROOM as usize - HEADER;
+pub const MOST_WRITTEN: usize = LOG_ROOM as usize - LOGGED_HEADER;
 
-const HEADER: usize = LOG_HEADER as usize;
+const LOGGED_HEADER: usize = LOG_HEADER as usize;
+/// The same without the argument, which nobody asks for again.
+const HEADER: usize = LOGGED_HEADER - 8;
 
 /// Of the small stack in the context page.
 const STACK_TOP: u64 = 0xb00;
 
-/// A call, as it stands in the log.
+/// A call, as it stands in the log when recording.
 pub struct Record {
-    pub start: usize,
     pub number: u32,
     pub result: u64,
+    /// Its fourth argument: for `pread64`, from where it has read.
+    pub fourth: u64,
     /// Where in the log there is what it wrote.
     pub bytes: Range<usize>,
 }
@@ -47,17 +50,18 @@ pub struct Record {
 pub fn records(log: &[u8]) -> impl Iterator<Item = Record> {
     let mut start = 0;
     std::iter::from_fn(move || {
-        let header: &[u8; HEADER] = log.get(start..)?.first_chunk()?;
+        let header: &[u8; LOGGED_HEADER] = log.get(start..)?.first_chunk()?;
         let half = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| header[at + i]));
-        let result = u64::from(half(8)) | u64::from(half(12)) << 32;
-        let bytes = start + HEADER..start + HEADER + half(4) as usize;
-        let record = Record { start, number: half(0), result, bytes };
+        let whole = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
+        let behind = start + LOGGED_HEADER;
+        let bytes = behind..behind + half(4) as usize;
+        let record = Record { number: half(0), result: whole(8), fourth: whole(16), bytes };
         start = record.bytes.end;
         (start <= log.len()).then_some(record)
     })
 }
 
-/// What stands in the log in front of what a call wrote.
+/// What stands in the log in front of what a call wrote, when replaying.
 pub fn header(number: u32, result: u64, written: u32) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(&number.to_le_bytes());
@@ -134,7 +138,7 @@ impl Supervisor {
         let mut bytes = vec![0; used as usize];
         log.memory.read(0, &mut bytes);
         space.write_slot(LOG_NEXT, log.base);
-        self.record_calls(tid, bytes)
+        self.record_calls(tid, &bytes)
     }
 
     /// If the fault is the log's end: empties it and goes on.

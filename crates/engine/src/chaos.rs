@@ -166,7 +166,7 @@ impl Supervisor {
     }
 
     /// What is known to have happened to a thread, without waiting for it.
-    fn has_reported(&mut self, tid: Tid) -> Outcome<Option<Stop>> {
+    pub(crate) fn has_reported(&mut self, tid: Tid) -> Outcome<Option<Stop>> {
         if let Some(index) = self.deferred.iter().position(|(other, _)| *other == tid) {
             return Ok(self.deferred.remove(index).map(|(_, stop)| stop));
         }

@@ -26,13 +26,12 @@ pub struct Placed {
     pub at: Address,
     /// The application code has changed: nothing may enter any more.
     dead: bool,
-    pub trace_id: u32,
 }
 
 impl Placed {
     /// A unit of an archive.
     pub fn archived(unit: Unit, at: Address, dead: bool) -> Placed {
-        Placed { unit, at, dead, trace_id: 0 }
+        Placed { unit, at, dead }
     }
 
     /// The pages that the unit was made from.
@@ -147,7 +146,7 @@ impl Code {
             chains: FxHashMap::default(),
             statistics: Statistics::default(),
             shapes,
-            calls: Calls::Logged,
+            calls: Calls::Made,
             view: View::native(),
             watched: BTreeSet::new(),
         })
@@ -159,10 +158,10 @@ impl Code {
 
     /// How calls are made.
     fn call_class(&self) -> fn(u32) -> CallClass {
-        match (self.tool, self.calls) {
-            (Tool::Exact, Calls::Made) => calls::unrecorded_class,
-            (Tool::Exact, _) => calls::recorded_class,
-            _ => calls::class,
+        match self.calls {
+            Calls::Made => calls::class,
+            Calls::NotYetLogged => calls::unrecorded_class,
+            Calls::Logged | Calls::Replayed => calls::recorded_class,
         }
     }
 
@@ -252,11 +251,7 @@ impl Code {
         plain: bool,
     ) -> std::result::Result<UnitId, TranslateError> {
         let arena = self.arena_for(pc).expect("the caller made room");
-        let trace_id = match self.tool {
-            Tool::Trace => self.shapes.read().expect("no panic").next_id(),
-            _ => 0,
-        };
-        let exact = self.tool == Tool::Exact;
+        let shapes = Arc::clone(&self.shapes);
         let request = Request {
             pc,
             at: self.arenas[arena].next(),
@@ -265,15 +260,15 @@ impl Code {
             call_class: self.call_class(),
             calls: self.calls,
             leave_before: match self.calls {
-                _ if !exact || plain => LeaveBefore::Nothing,
-                Calls::Made if self.view.limited => LeaveBefore::Questions,
-                Calls::Made => LeaveBefore::Nothing,
+                _ if plain => LeaveBefore::Nothing,
+                Calls::NotYetLogged if self.view.limited => LeaveBefore::Questions,
+                Calls::Made | Calls::NotYetLogged => LeaveBefore::Nothing,
                 Calls::Logged | Calls::Replayed => LeaveBefore::Varying,
             },
             shown: self.view.expected,
             expected: if plain { Features::ALL } else { self.view.noticed() },
             limit_xsave: self.view.limited,
-            trace_id,
+            number: &|shape| shapes.write().expect("no panic").number(shape),
             verify: source.can_change_unseen(pc),
             gs_base_writable: crate::processor::gs_base_writable(),
             transactions: std::arch::is_x86_feature_detected!("rtm"),
@@ -298,10 +293,7 @@ impl Code {
         self.statistics.units += 1;
         self.statistics.bytes += code.len() as u64;
         let at = self.arenas[arena].place(Item::Unit(id.0), &code);
-        if let Some(shape) = &unit.shape {
-            self.shapes.write().expect("no panic").add(Arc::clone(shape));
-        }
-        self.units.push(Placed { unit, at, dead: false, trace_id });
+        self.units.push(Placed { unit, at, dead: false });
         if at_most.is_none() {
             self.enlist(id, source);
         }

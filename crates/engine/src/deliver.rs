@@ -15,6 +15,7 @@ use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{Call, State, Tid};
 use libc::siginfo_t;
 use why_record::event::Cause;
+use why_trace::register::RCX;
 use why_translate::context::TRACE_NEXT;
 use why_translate::{Place, TranslateError};
 
@@ -597,9 +598,11 @@ impl Supervisor {
             space.memory.read_u64(space.context + TRACE_NEXT.0 as u64).map_err(|_| Halt::Gone)?;
         let next = trace.swap(next);
         space.write_slot(TRACE_NEXT, next);
-        let borrowed = code.placed(id).unit.borrowed.as_ref().expect("a traced unit");
+        // A unit that is a system call needs none of its own.
+        let borrowed = code.placed(id).unit.borrowed.as_ref();
+        let register = borrowed.map_or(RCX, |borrowed| borrowed.register);
         let mut registers = *registers;
-        set_register(&mut registers, borrowed.register, next);
+        set_register(&mut registers, register, next);
         ptrace::set_registers(tid, &registers)?;
         ptrace::resume(tid, 0)?;
         Ok(true)

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
-use why_translate::{Calls, Tool};
+use why_translate::Calls;
 
 impl Supervisor {
     /// Code of the file at `path` has been mapped.
@@ -69,7 +69,7 @@ impl Supervisor {
         read: impl FnMut(&mut [u8], u64) -> bool,
     ) -> Outcome<()> {
         // Trace records are numbered anew in each run.
-        if self.options.tool == Tool::Trace {
+        if self.options.tool.traces() {
             return Ok(());
         }
         self.space_of(tid).regions.add_file(image.range.clone());
@@ -151,7 +151,7 @@ impl Supervisor {
 
     /// Writes what has been translated to archives.
     pub(crate) fn keep_translations(&mut self, code: &Rc<RefCell<Code>>) {
-        if self.options.tool == Tool::Trace {
+        if self.options.tool.traces() {
             return;
         }
         let Some(directory) = archive::directory() else {

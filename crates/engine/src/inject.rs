@@ -315,11 +315,10 @@ impl Supervisor {
     /// Ends the sharing of the code cache with other processes, before this one
     /// changes what its code is: it starts afresh with an empty cache.
     pub(crate) fn own_code(&mut self, tid: Tid) -> Outcome<()> {
-        let shared = self.space_of(tid).code.clone();
-        let users = self.spaces.values().filter(|space| Rc::ptr_eq(&space.code, &shared)).count();
-        if users == 1 {
+        if !self.shares_code(tid) {
             return Ok(());
         }
+        let shared = self.space_of(tid).code.clone();
         let shapes = shared.borrow().shapes.clone();
         let mut code = crate::code::Code::new(shared.borrow().tool(), shapes)?;
         code.calls = shared.borrow().calls;
@@ -341,6 +340,12 @@ impl Supervisor {
         space.code = Rc::new(RefCell::new(code));
         let images = shared.borrow().images.clone();
         images.into_iter().try_for_each(|image| self.thaw(tid, image))
+    }
+
+    /// Whether other processes have the same code cache.
+    pub(crate) fn shares_code(&self, tid: Tid) -> bool {
+        let code = &self.spaces[&self.tasks[&tid].space].code;
+        self.spaces.values().filter(|space| Rc::ptr_eq(&space.code, code)).count() > 1
     }
 
     /// Sees to it that there can be so many links more.

@@ -12,7 +12,7 @@ use crate::processor;
 use crate::ptrace::{self, Stop};
 use crate::recording::{Recorder, Wanted};
 use crate::relay::{Relay, Witness};
-use crate::replaying::{Look, Outputs, Replayer};
+use crate::replaying::{Look, Outputs, Replayer, Session};
 use crate::report::Report;
 use crate::signals::{self, Action, Actions};
 use crate::space::SpaceId;
@@ -37,7 +37,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use why_record::manifest::Manifest;
-use why_record::store::Recording;
 use why_translate::Tool;
 
 pub struct Command {
@@ -67,12 +66,14 @@ pub enum Course {
 }
 
 /// What is to run again.
+#[derive(Clone)]
 pub struct Again {
     /// The recording's directory.
     pub recording: PathBuf,
+    /// A process that began as a program.
     pub process: i32,
-    /// Begin with the last checkpoint that is not behind so many events, if there is one:
-    /// then only this process runs.
+    /// Begin with the last checkpoint that is not behind so many events, if there is one, of
+    /// the process that is looked at: then only that one runs.
     pub from: Option<u64>,
     /// Other processes that were there when the recording began.
     pub beside: Vec<i32>,
@@ -301,8 +302,11 @@ fn try_supervise(
         }
         Course::Replay(again) => {
             supervisor.view = View::replaying(&Manifest::read(&again.recording)?.cpu);
+            let outputs = Rc::new(RefCell::new(outputs(again)));
+            supervisor.session = Session::new(again, &outputs);
             // The first space that there will be.
-            supervisor.replayers.insert(SpaceId(0), replayer(again)?);
+            let replayer = Replayer::begin(again, again.from, &outputs)?;
+            supervisor.replayers.insert(SpaceId(0), replayer);
         }
     }
     supervisor.idle_timer();
@@ -311,40 +315,22 @@ fn try_supervise(
     match &result {
         Ok(()) if supervisor.replays() => supervisor.finish_replay(),
         Ok(()) => {}
-        Err(_) => supervisor.kill_all(),
+        Err(_) => {
+            supervisor.finish_traces();
+            supervisor.kill_all();
+        }
     }
     result
 }
 
-fn replayer(again: &Again) -> Result<Replayer> {
-    let outputs = match &again.look {
+/// Where what the program writes goes.
+fn outputs(again: &Again) -> Outputs {
+    match &again.look {
         Some(look) if look.silent => {
             Outputs::new(Box::new(std::io::sink()), Box::new(std::io::sink()))
         }
         _ => Outputs::new(Box::new(std::io::stdout()), Box::new(std::io::stderr())),
-    };
-    let outputs = Rc::new(RefCell::new(outputs));
-    let recording = Recording::open(&again.recording);
-    let from_checkpoint = match again.from {
-        Some(events) => {
-            Replayer::from_checkpoint(&recording, again.process, events, Rc::clone(&outputs))?
-        }
-        None => None,
-    };
-    let mut replayer = match from_checkpoint {
-        Some(replayer) => {
-            outputs.borrow_mut().begin_anywhere();
-            replayer
-        }
-        None => {
-            let mut replayer = Replayer::new(&recording, again.process, outputs)?;
-            replayer.beside = again.beside.clone();
-            replayer
-        }
-    };
-    replayer.look = again.look.clone();
-    replayer.verify = again.verify;
-    Ok(replayer)
+    }
 }
 
 /// What the process needs that is to become the program.

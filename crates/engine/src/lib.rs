@@ -16,6 +16,7 @@ mod deadlock;
 mod deliver;
 mod description;
 mod error;
+mod free_memory;
 mod frozen;
 mod glue;
 mod hashing;
@@ -62,7 +63,7 @@ mod unknown;
 pub use error::EngineError;
 pub use recording::{Border, Landmark, MappedCode, Region, Wanted};
 pub use replaying::{Look, Module, Observer, Scene, Then};
-pub use report::{Ended, Missed, Report};
+pub use report::{Ended, Missed, Replayed, Report};
 pub use why_translate::Tool;
 
 /// The name of a signal, such as `SIGSEGV`.

@@ -17,7 +17,7 @@ use why_translate::context::OPENS_WATCHED;
 /// What a descriptor of the application refers to.
 enum InProc {
     Maps { pid: Tid },
-    Memory,
+    Memory { pid: Tid },
     Directory,
 }
 
@@ -26,7 +26,7 @@ impl Supervisor {
     pub(crate) fn opened(&mut self, tid: Tid, descriptor: u64) -> Outcome<()> {
         match in_proc(tid, descriptor) {
             Some(InProc::Maps { pid }) => self.show_maps(tid, descriptor, pid),
-            Some(InProc::Memory) => {
+            Some(InProc::Memory { .. }) => {
                 // From now on all that may write is looked at.
                 self.space_of(tid).careful = true;
                 Ok(())
@@ -52,19 +52,24 @@ impl Supervisor {
         }
     }
 
-    /// Whether a call writes to the memory of a process, behind the back of the page
+    /// The process to whose memory a call writes as to a file, behind the back of the page
     /// protection that tells of changes to code.
-    pub(crate) fn writes_memory(&mut self, tid: Tid, registers: &Registers) -> bool {
-        self.space_of(tid).careful
-            && matches!(
-                registers.rax as i64,
-                libc::SYS_write
-                    | libc::SYS_pwrite64
-                    | libc::SYS_writev
-                    | libc::SYS_pwritev
-                    | libc::SYS_pwritev2
-            )
-            && matches!(in_proc(tid, registers.rdi), Some(InProc::Memory))
+    pub(crate) fn memory_written(&mut self, tid: Tid, registers: &Registers) -> Option<Tid> {
+        let writes = matches!(
+            registers.rax as i64,
+            libc::SYS_write
+                | libc::SYS_pwrite64
+                | libc::SYS_writev
+                | libc::SYS_pwritev
+                | libc::SYS_pwritev2
+        );
+        if !writes || !self.space_of(tid).careful {
+            return None;
+        }
+        match in_proc(tid, registers.rdi)? {
+            InProc::Memory { pid } => Some(pid),
+            _ => None,
+        }
     }
 
     /// Puts a file with the map as the application should see it in place of the one
@@ -116,7 +121,9 @@ fn in_proc(tid: Tid, descriptor: u64) -> Option<InProc> {
         [process, "maps"] | [_, "task", process, "maps"] => {
             Some(InProc::Maps { pid: pid(process)? })
         }
-        [_, "mem"] | [_, "task", _, "mem"] => Some(InProc::Memory),
+        [process, "mem"] | [_, "task", process, "mem"] => {
+            Some(InProc::Memory { pid: pid(process)? })
+        }
         _ if path.is_dir() => Some(InProc::Directory),
         _ => None,
     }

@@ -6,7 +6,10 @@
 mod checkpoints;
 mod descriptors;
 mod ends;
+pub(crate) mod locks;
 mod memory;
+mod notes;
+mod others;
 mod outsiders;
 mod reads;
 mod region;
@@ -17,6 +20,7 @@ mod varying;
 pub use region::{Border, Landmark, MappedCode, Region};
 
 use checkpoints::Checkpoints;
+use notes::MappedFiles;
 use reads::OpenFiles;
 use region::Progress;
 use sharing::Sharing;
@@ -88,6 +92,9 @@ pub struct Recorder {
     /// Processes of which it is known where they come from.
     announced: FxHashSet<Tid>,
     progress: Progress,
+    mapped_files: MappedFiles,
+    /// It is noted that a program steps itself.
+    steps_noted: bool,
     pub events: u64,
     pub instructions: u64,
     pub bytes: u64,
@@ -145,6 +152,8 @@ impl Recorder {
             events_before: FxHashMap::default(),
             announced: FxHashSet::default(),
             progress: Progress::new(&wanted.region),
+            mapped_files: MappedFiles::default(),
+            steps_noted: false,
             events: 0,
             instructions: 0,
             bytes: 0,

@@ -6,16 +6,22 @@
 //! recorded one had when something came from outside.
 
 mod calls;
+mod copies;
+mod copying;
 mod look;
 mod memory;
 mod modules;
+mod objects;
 mod outputs;
 mod reach;
+mod room;
+mod session;
 mod turns;
 
 pub use look::{Look, Observer, Scene, Then};
 pub use modules::Module;
 pub use outputs::Outputs;
+pub(crate) use session::Session;
 
 use crate::cpu::vectors;
 use crate::error::{EngineError, Halt};
@@ -50,6 +56,7 @@ use why_translate::context::APP_GS;
 /// Memory that may be mapped several times, in several processes.
 type Objects = Rc<RefCell<FxHashMap<u32, File>>>;
 
+#[derive(Clone)]
 pub struct Replayer {
     recording: Recording,
     process: Thread,
@@ -58,6 +65,8 @@ pub struct Replayer {
     stream: Reader,
     /// While a checkpoint is read: where the process's own stream goes on.
     goes_on: Option<Place>,
+    /// How many instructions are in front of the checkpoint that it began with.
+    before: u64,
     /// Other processes are not of interest.
     alone: bool,
     /// Other processes that were there when the recording began.
@@ -68,9 +77,9 @@ pub struct Replayer {
     running: Thread,
     /// The registers with which a thread stopped last.
     last: Option<Recorded>,
-    /// Calls that the running thread makes, in parts; and how much of the log they fill.
+    /// Calls that the running thread makes, in parts; and the part that is in the log.
     calls: VecDeque<Calls>,
-    filled: usize,
+    log: Rc<Vec<u8>>,
     /// What the running thread will stop for.
     next: Option<Stop>,
     /// Vector registers for the thread that is resumed next.
@@ -83,6 +92,8 @@ pub struct Replayer {
     views: Vec<(Range<Address>, u32, u64)>,
     /// Application memory that is mapped.
     mapped: Vec<Range<Address>>,
+    /// Of which forks may not have what is there.
+    withheld: Vec<Range<Address>>,
     /// What of it was mapped from files.
     modules: Modules,
     pub events: u64,
@@ -131,6 +142,7 @@ impl Replayer {
             program: 1,
             stream,
             goes_on: None,
+            before: 0,
             alone: false,
             beside: Vec::new(),
             files: recording.files(),
@@ -138,7 +150,7 @@ impl Replayer {
             running: 0,
             last: None,
             calls: VecDeque::new(),
-            filled: 0,
+            log: Rc::default(),
             next: None,
             vectors: None,
             objects: Objects::default(),
@@ -146,6 +158,7 @@ impl Replayer {
             turn: None,
             views: Vec::new(),
             mapped: Vec::new(),
+            withheld: Vec::new(),
             modules: Modules::default(),
             events: 0,
             verify: false,
@@ -177,8 +190,13 @@ impl Replayer {
         let replayer = Replayer::new(recording, process, outputs)?;
         let (event, ticks) = place.stretch;
         let resumed = (event, 0_u64.wrapping_sub(ticks));
-        let goes_on = Some(place);
-        Ok(Some(Replayer { program, stream, goes_on, resumed, alone: true, ..replayer }))
+        let (goes_on, before) = (Some(place), place.instructions);
+        Ok(Some(Replayer { program, stream, goes_on, before, resumed, alone: true, ..replayer }))
+    }
+
+    /// The process's number when it was recorded.
+    pub fn process(&self) -> Thread {
+        self.process
     }
 
     /// Goes on with the next program that the process executed.
@@ -217,6 +235,11 @@ impl Supervisor {
         self.replayers.get_mut(&space).expect("every process of a replay has a stream")
     }
 
+    /// The recorded thread that runs now, of those that this one stands for.
+    pub(crate) fn recorded_thread(&self, tid: Tid) -> Option<Thread> {
+        self.replayers.get(&self.tasks[&tid].space).map(|replayer| replayer.running)
+    }
+
     /// Takes from a new process all that is not the engine's, and begins.
     pub(crate) fn begin_replay(&mut self, tid: Tid, maps: &[Mapping]) -> Outcome<()> {
         for mapping in maps.iter().filter(|m| m.name != "[vsyscall]") {
@@ -224,11 +247,11 @@ impl Supervisor {
             self.call(tid, libc::SYS_munmap, [mapping.range.start, size, 0, 0, 0, 0])?;
         }
         self.confine(tid)?;
+        self.keep_origin(tid)?;
         self.space_of(tid).current = Some(tid);
         self.space_of(tid).ran_last = Some(tid);
-        for other in std::mem::take(&mut self.replayer(tid).beside) {
-            self.replay_fork(tid, other)?;
-        }
+        let beside = std::mem::take(&mut self.replayer(tid).beside);
+        self.begin_process(tid, beside)?;
         self.replay_on(tid)
     }
 
@@ -240,7 +263,7 @@ impl Supervisor {
         self.task(tid).stops_at = None;
         if cause == Cause::Instruction {
             // It is not executed here, but it was.
-            self.adjust_count(tid, 1);
+            self.count_told(tid, at);
         }
         let saved = Saved { registers, vectors: Some(ptrace::vectors(tid)?) };
         let replayer = self.replayer(tid);
@@ -257,7 +280,7 @@ impl Supervisor {
         let replayer = self.replayer(tid);
         let event = replayer.events;
         let left = !replayer.calls.is_empty();
-        let filled = replayer.filled;
+        let filled = replayer.log.len();
         let left = left || self.left_in_log(tid, filled) != 0;
         let replayer = self.replayer(tid);
         if left {
@@ -273,10 +296,11 @@ impl Supervisor {
             return Err(diverged(event, "the recording has no more events".to_owned()));
         };
         if expected.cause != cause || expected.at != count {
+            let place = self.place(tid, count, at.rip);
             return Err(diverged(
                 event,
                 format!(
-                    "recorded: {:?} after {} instructions; here: {cause:?} after {count}",
+                    "{place}: recorded: {:?} after {} instructions; here: {cause:?} after {count}",
                     expected.cause, expected.at
                 ),
             ));
@@ -351,7 +375,7 @@ impl Supervisor {
                 Some(Event::Left) => return self.replay_end(tid, None),
                 Some(Event::Replaced) => self.replayer(tid).next_program()?,
                 Some(Event::Turn { order }) => {
-                    if self.waits_for_turn(tid, order) {
+                    if self.waits_for_turn(tid, order)? {
                         return Ok(());
                     }
                 }
@@ -395,12 +419,8 @@ impl Supervisor {
                 return self.replay_on(tid);
             }
         };
-        self.task(tid).looked_at = None;
-        if let Some(vectors) = vectors
-            && !ptrace::set_vectors(tid, &vectors)?
-        {
-            let how = "this CPU refuses the vector registers that are told".to_owned();
-            return Err(diverged(event, how));
+        if let Some(vectors) = vectors {
+            self.set_told_vectors(tid, &vectors)?;
         }
         self.next_calls(tid)?;
         let count = self.space_of(tid).count();
@@ -409,18 +429,16 @@ impl Supervisor {
         let replayer = self.replayer(tid);
         replayer.next = Some(Stop { at, cause, registers });
         replayer.resumed = (event, count);
-        let ticks = replayer.ticks_to_look(event, instructions)?;
-        replayer.look_at = ticks.map(|ticks| count + ticks);
-        let look_at = replayer.look_at;
         let application = self.application_registers(tid, &start)?;
-        if let Some(at) = look_at {
-            return self.run_up_to(tid, application, at);
+        self.go_on(tid, application)
+    }
+
+    fn set_told_vectors(&mut self, tid: Tid, vectors: &[u8]) -> Outcome<()> {
+        if ptrace::set_vectors(tid, vectors)? {
+            return Ok(());
         }
-        if cause.is_own() {
-            self.space_of(tid).stop_nowhere();
-            return self.enter(tid, application);
-        }
-        self.run_up_to(tid, application, at)
+        let how = "this CPU refuses the vector registers that are told".to_owned();
+        Err(diverged(self.replayer(tid).events, how))
     }
 
     /// Registers as the engine has them.
@@ -499,7 +517,11 @@ impl Supervisor {
                 };
                 replayer.last = Some(registers);
                 replayer.running = thread;
-                replayer.threads.insert(thread, Saved { registers, vectors });
+                // The last one that is told of may be looked at before it goes on.
+                if let Some(vectors) = &vectors {
+                    self.set_told_vectors(tid, vectors)?;
+                }
+                self.replayer(tid).threads.insert(thread, Saved { registers, vectors });
             }
             Event::ThreadEnded { thread } => drop(self.replayer(tid).threads.remove(&thread)),
             Event::Stopped { .. }
@@ -539,6 +561,7 @@ impl Supervisor {
         };
         forked.files = replayer.files.clone();
         forked.mapped = replayer.mapped.clone();
+        forked.withheld = replayer.withheld.clone();
         forked.views = replayer.views.clone();
         forked.objects = Rc::clone(&replayer.objects);
         forked.turns = Rc::clone(&replayer.turns);
@@ -563,9 +586,11 @@ impl Supervisor {
         self.space_of(tid).ran_last = Some(tid);
         self.task(tid).state = State::Running;
         self.own_log_of_fork(tid)?;
+        self.start_trace(tid)?;
         for module in self.replayer(tid).modules.list().to_vec() {
             self.watch_module(tid, &module);
         }
+        self.leave_others(tid)?;
         self.replay_on(tid)
     }
 
@@ -574,17 +599,10 @@ impl Supervisor {
         self.end_turn(tid);
         let replayer = self.replayer(tid);
         let running = replayer.last;
-        match replayer.look().map(|look| look.to) {
-            Some(Moment::End) => {
-                if let Some(registers) = running {
-                    return self.replay_arrived(tid, registers);
-                }
-            }
-            Some(Moment::At(position)) => {
-                let how = format!("the process ended with event {}", replayer.events);
-                return Err(EngineError::NoMoment { position: position.to_string(), how }.into());
-            }
-            _ => {}
+        if let Some(look) = replayer.look()
+            && look.to.get() != Moment::Start
+        {
+            return self.replay_over(tid, &look, running);
         }
         self.sample(tid);
         let events = self.replayer(tid).events;

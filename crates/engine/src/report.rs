@@ -34,6 +34,8 @@ pub struct Report {
     pub flushes: u64,
     pub executable_outside_cache: u64,
     pub descendants_alive: u64,
+    /// The processes of a replay, in the order in which they ended.
+    pub replayed: Vec<Replayed>,
     /// The process that was started.
     pub first: i32,
     /// Events that were recorded or replayed.
@@ -44,8 +46,23 @@ pub struct Report {
     pub region_missed: Option<Missed>,
     /// The program went on when all was recorded that was wanted.
     pub region_left: bool,
+    /// Of a replay in which somebody went to and fro: how often it began again or went back
+    /// to a copy, and how many of those were made.
+    pub beginnings: u64,
+    pub rewinds: u64,
+    pub copies: u64,
     /// What was found by who looked at a replay.
     pub answer: Option<serde_json::Value>,
+}
+
+/// What a replayed process amounted to.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Replayed {
+    /// Its number when it was recorded.
+    pub process: i32,
+    pub instructions: u64,
+    /// The same, as the trace has it.
+    pub trace_instructions: Option<u64>,
 }
 
 /// Why there is nothing of a region.

@@ -10,7 +10,7 @@ use crate::signals::{self};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
 use why_translate::context::{LAST_CALL, SAVED_RCX, SAVED_RDX, SAVED_TRACE};
-use why_translate::{ExitKind, Place, Tool};
+use why_translate::{ExitKind, Place};
 
 impl Supervisor {
     /// The call in which a thread waits, made in the cache without the supervisor.
@@ -215,34 +215,44 @@ impl Supervisor {
         executed: usize,
         registers: &Registers,
     ) {
-        let placed = code.placed(id);
-        match code.tool() {
-            Tool::None => {}
-            Tool::Count | Tool::Exact => {
-                self.adjust_count(tid, placed.unit.uncounted(offset, executed))
-            }
-            Tool::Trace => self.trace_partial(tid, placed, offset, executed, registers),
+        let unit = &code.placed(id).unit;
+        if code.tool().counts() {
+            self.correct_count(tid, unit.uncounted(offset, executed));
+        }
+        if code.tool().traces() {
+            self.trace_partial(tid, unit, offset, executed, registers);
         }
     }
 
-    /// The thread's count is wrong by so much. While another one is executing, its figures
-    /// are being changed: the thread then waits for its turn.
+    /// The thread's count is wrong by so much, and so is the trace.
     pub(crate) fn adjust_count(&mut self, tid: Tid, by: i64) {
+        if self.correct_count(tid, by) {
+            self.trace_recount(tid, by);
+        }
+    }
+
+    /// An instruction counts that is told rather than executed; these are the registers
+    /// before it.
+    pub(crate) fn count_told(&mut self, tid: Tid, registers: &Registers) {
+        self.correct_count(tid, 1);
+        self.trace_told(tid, registers);
+    }
+
+    /// The thread's count is wrong by so much. While another one is executing, its figures
+    /// are being changed: the thread then waits for its turn. Whether it is done now.
+    fn correct_count(&mut self, tid: Tid, by: i64) -> bool {
         if by == 0 {
-            return;
+            return false;
         }
         if self.space_of(tid).current.is_some_and(|current| current != tid) {
             self.task(tid).recount += by;
-            return;
+            return false;
         }
-        match self.options.tool {
-            Tool::None => {}
-            Tool::Count | Tool::Exact => {
-                let space = self.space_of(tid);
-                space.counted = space.counted.wrapping_add_signed(by);
-            }
-            Tool::Trace => self.trace_recount(tid, by),
+        if self.options.tool.counts() {
+            let space = self.space_of(tid);
+            space.counted = space.counted.wrapping_add_signed(by);
         }
+        true
     }
 }
 

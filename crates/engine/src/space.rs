@@ -64,6 +64,8 @@ pub struct Space {
     /// A forked process has its parent's log there still.
     pub parents_log: Option<Address>,
     pub trace: Option<crate::tracing::SpaceTrace>,
+    /// A forked process has its parent's buffers there still.
+    pub parents_trace: Option<Address>,
     /// Where the trace ended, read when the space was about to end.
     pub trace_next: Address,
 }
@@ -97,6 +99,7 @@ impl Space {
             log: None,
             parents_log: None,
             trace: None,
+            parents_trace: None,
             trace_next: 0,
         }
     }

@@ -15,6 +15,8 @@ pub const CONTEXT: u64 = HOME + (16 << 20);
 
 /// And the log of calls.
 pub const LOG: u64 = HOME + (64 << 20);
+/// And the buffers of the trace.
+pub const TRACE: u64 = HOME + (96 << 20);
 
 /// A file that can be executed: a header, one segment, and a page of traps.
 pub struct Stub {

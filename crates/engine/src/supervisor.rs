@@ -5,7 +5,7 @@ use crate::cpu::View;
 use crate::error::{EngineError, Halt};
 use crate::ptrace::{self, Stop};
 use crate::recording::Recorder;
-use crate::replaying::Replayer;
+use crate::replaying::{Replayer, Session};
 use crate::report::Report;
 use crate::schedule::Schedule;
 use crate::space::{Space, SpaceId};
@@ -71,6 +71,8 @@ pub struct Supervisor {
     pub(crate) woken: VecDeque<Tid>,
     /// Of each process that is replayed.
     pub(crate) replayers: FxHashMap<SpaceId, Replayer>,
+    /// Of a replay in which somebody goes to and fro.
+    pub(crate) session: Option<Session>,
 }
 
 impl Supervisor {
@@ -93,12 +95,13 @@ impl Supervisor {
             stops_all: false,
             woken: VecDeque::new(),
             replayers: FxHashMap::default(),
+            session: None,
         }
     }
 
     /// Runs until no thread of the target is left.
     pub fn run(&mut self) -> Result<(), EngineError> {
-        while !self.tasks.is_empty() {
+        while self.anybody_lives() {
             let (tid, stop) = match self.deferred.pop_front() {
                 Some(event) => event,
                 None => match ptrace::wait(-1) {
@@ -120,6 +123,7 @@ impl Supervisor {
                 }
             }
         }
+        self.end_copies();
         Ok(())
     }
 
@@ -187,6 +191,7 @@ impl Supervisor {
         }
         match (&self.tasks[&tid].state, stop) {
             (State::New(_), _) => self.begin(tid),
+            (State::Kept, _) => Ok(()),
             (State::Running, Stop::Signal(libc::SIGTRAP)) => self.trapped(tid),
             (State::Running, Stop::Signal(_)) => self.signalled(tid),
             (State::Running, Stop::Interrupted) => self.preempted(tid),

@@ -2,6 +2,7 @@
 
 use crate::error::Halt;
 use crate::ptrace::{self, Registers, Stop};
+use crate::recording::locks::{changes_lock, takes_lock};
 use crate::signals::{Action, NEVER_BLOCKED, bit};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{Call, State, Tid, returned};
@@ -39,6 +40,9 @@ impl Supervisor {
                 libc::SYS_set_robust_list => self.task(tid).robust_list = registers.rdi,
                 _ => {}
             }
+            if let Some(other) = self.other_written(tid, &registers) {
+                return self.write_to_other(tid, registers, other);
+            }
         }
         match i64::from(number) {
             // The kernel would write to memory in a way that is not recorded; the C
@@ -55,7 +59,7 @@ impl Supervisor {
                 self.look_at_directory(tid);
                 self.answer(tid, &registers, result)
             }
-            _ if self.writes_memory(tid, &registers) => {
+            _ if self.memory_written(tid, &registers).is_some() => {
                 let result = self.make(tid, &registers)?;
                 self.code_replaced(tid, 0..u64::MAX)?;
                 self.record_write_to_memory(tid, &registers, result)?;
@@ -137,6 +141,12 @@ impl Supervisor {
                 // It may be the last thing that this process does.
                 self.sample(tid);
                 self.pass(tid, registers)
+            }
+            libc::SYS_futex if self.recorder.is_some() && changes_lock(&registers) => {
+                self.pass(tid, registers)
+            }
+            libc::SYS_futex if self.recorder.is_some() && takes_lock(&registers) => {
+                self.take_lock(tid, registers)
             }
             _ if crate::calls::name(number).is_none() => self.unknown_call(tid, registers),
             _ => self.release_into(tid, registers),

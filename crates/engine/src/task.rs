@@ -128,6 +128,15 @@ pub enum State {
     Stopping(Registers),
     /// Sent a fatal signal.
     Dying,
+    /// A copy of a replayed process: it stays stopped until it is forked.
+    Kept,
+}
+
+impl State {
+    /// Whether the thread will execute anything.
+    pub fn is_of_use(&self) -> bool {
+        !matches!(self, State::Dying | State::Kept)
+    }
 }
 
 /// A system call in progress at the gadget.

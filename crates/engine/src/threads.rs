@@ -1,7 +1,8 @@
 //! Threads and address spaces come and go.
 
 use crate::ptrace::{self, Registers, Stop};
-use crate::report::Ended;
+use crate::replaying::Replayer;
+use crate::report::{Ended, Replayed};
 use crate::signals::ActionsRef;
 use crate::space::{Space, SpaceId};
 use crate::supervisor::{Outcome, Supervisor};
@@ -107,7 +108,11 @@ impl Supervisor {
         self.report.instructions = self.report.instructions.wrapping_add_signed(task.recount);
         if space.users == 0 {
             let space = self.spaces.remove(&task.space).expect("just seen");
-            self.close(space);
+            let process = self.replayers.get(&task.space).map(Replayer::process);
+            let instructions = space.reported;
+            let trace_instructions = self.close(space);
+            let replayed = |process| Replayed { process, instructions, trace_instructions };
+            self.report.replayed.extend(process.map(replayed));
         }
     }
 
@@ -129,28 +134,51 @@ impl Supervisor {
         let space = self.space_of(tid);
         let count = space.take_count();
         let calls = space.read_slot(CALLS_IN_PROCESS);
-        let next = space.read_slot(TRACE_NEXT);
         space.write_slot(CALLS_IN_PROCESS, 0);
-        space.trace_next = next;
+        // Of a process that is gone only what was known before is left.
+        if let Ok(next) = space.memory.read_u64(space.context + TRACE_NEXT.0 as u64) {
+            space.trace_next = next;
+        }
         self.report.instructions = self.report.instructions.wrapping_add(count);
         self.report.calls_in_process += calls;
         self.look_for_executable(tid);
     }
 
-    fn close(&mut self, space: Space) {
+    /// Whoever is still there will be no longer.
+    pub(crate) fn sample_all(&mut self) {
+        // What copies of a process have executed is that process's own.
+        let counted = self.tasks.values().filter(|task| !matches!(task.state, State::Kept));
+        let counted: Vec<Tid> = counted.map(|task| task.tid).collect();
+        counted.into_iter().for_each(|tid| self.sample(tid));
+    }
+
+    /// Adds what a space amounted to; the instructions in its trace, if it has one.
+    fn close(&mut self, space: Space) -> Option<u64> {
         let code = space.code;
         self.code_closed(&code);
-        if let Some(trace) = space.trace {
-            let (totals, lost) = trace.finish(space.trace_next);
-            self.report.accesses_lost = self.report.accesses_lost.or(lost);
-            self.report.instructions = self.report.instructions.wrapping_add(totals.instructions);
-            self.report.trace_instructions += totals.instructions;
-            self.report.trace_records += totals.records;
-            self.report.trace_slots += totals.slots;
-        }
         // Processes forked from this one may go on with the same code; what has been
         // translated so far is reported once, here.
         self.report.add_code(std::mem::take(&mut code.borrow_mut().statistics));
+        let (totals, lost) = space.trace?.finish(space.trace_next);
+        let report = &mut self.report;
+        report.accesses_lost = report.accesses_lost.or(lost);
+        if !self.options.tool.counts() {
+            report.instructions = report.instructions.wrapping_add(totals.instructions);
+        }
+        report.trace_instructions = report.trace_instructions.wrapping_add(totals.instructions);
+        report.trace_records += totals.records;
+        report.trace_slots += totals.slots;
+        Some(totals.instructions)
+    }
+
+    /// The run ends where it was not to: the readers get what has been traced up to there.
+    pub(crate) fn finish_traces(&mut self) {
+        self.sample_all();
+        for space in self.spaces.values_mut() {
+            if let Some(trace) = space.trace.take() {
+                trace.finish(space.trace_next);
+            }
+        }
     }
 
     pub(crate) fn new_task(

@@ -1,34 +1,56 @@
 //! Records that the supervisor itself writes into the trace.
 
-use crate::code::Placed;
 use crate::ptrace::Registers;
+use crate::recording::recorded;
 use crate::supervisor::Supervisor;
 use crate::task::Tid;
-use why_trace::register::RDI;
+use std::sync::Arc;
+use why_trace::register::{RDI, number};
+use why_trace::shape::{Numbered, Planner};
 use why_trace::{FS_BASE, GS_BASE, RECOUNT, REPEATED, STACK, THREAD, UNDO};
-use why_translate::SpanDetail;
 use why_translate::context::{APP_GS, TRACE_NEXT};
+use why_translate::{SpanDetail, Unit};
 
 impl Supervisor {
-    /// From here on the records are of this thread.
-    pub(crate) fn trace_thread(&mut self, tid: Tid) {
-        self.trace_record(tid, THREAD, tid as u64);
-    }
-
-    /// A thread enters the cache: from here on the reader follows its stack pointer, and
-    /// the bases of its segments.
+    /// A thread enters the cache: from here on the records are its own, and the reader
+    /// follows its stack pointer, and the bases of its segments.
     pub(crate) fn trace_entry(&mut self, tid: Tid, registers: &Registers) {
+        // In a replay one thread stands for all.
+        let thread = self.recorded_thread(tid).unwrap_or(tid);
         let space = self.space_of(tid);
-        if space.trace.is_none() {
-            return;
-        }
         let bases = (registers.fs_base, space.read_slot(APP_GS));
+        let Some(trace) = space.trace.as_mut() else {
+            return;
+        };
+        let is_other = trace.thread.replace(thread) != Some(thread);
+        let have_changed = trace.bases.insert(thread, bases) != Some(bases);
+        if is_other {
+            self.trace_record(tid, THREAD, thread as u64);
+        }
         self.trace_record(tid, STACK, registers.rsp);
-        let told = self.space_of(tid).trace.as_mut().expect("just seen").bases.insert(tid, bases);
-        if told != Some(bases) {
+        if have_changed {
             self.trace_record(tid, FS_BASE, bases.0);
             self.trace_record(tid, GS_BASE, bases.1);
         }
+    }
+
+    /// An instruction that is told rather than executed has its record as well. These are
+    /// the registers before it.
+    pub(crate) fn trace_told(&mut self, tid: Tid, registers: &Registers) {
+        if self.space_of(tid).trace.is_none() {
+            return;
+        }
+        let mut planner = Planner::default();
+        planner.instruction(&self.instruction_at(tid, registers.rip));
+        let shapes = Arc::clone(&self.space_of(tid).code.borrow().shapes);
+        let Numbered { first_id, shape } =
+            shapes.write().expect("no panic").number(planner.finish());
+        let values = recorded(registers, 0).0;
+        let needed = shape.told.iter().flatten();
+        let slots: Vec<u64> =
+            needed.map(|register| values[usize::from(number(*register))]).collect();
+        self.trace_record(tid, STACK, registers.rsp);
+        self.trace_words(tid, first_id + 1, &slots);
     }
 
     /// So many calls that were recorded are made again.
@@ -38,6 +60,10 @@ impl Supervisor {
 
     /// A record of the supervisor's own.
     fn trace_record(&mut self, tid: Tid, id: u32, value: u64) {
+        self.trace_words(tid, id, &[value]);
+    }
+
+    fn trace_words(&mut self, tid: Tid, id: u32, slots: &[u64]) {
         let space = self.space_of(tid);
         let Some(trace) = space.trace.as_mut() else {
             return;
@@ -47,7 +73,7 @@ impl Supervisor {
         if !trace.has_room(next) {
             next = trace.swap(next);
         }
-        let words = [header(id, 1), value];
+        let words = [&[header(id, slots.len())], slots].concat();
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         if space.memory.write(next, &bytes).is_ok() {
             space.write_slot(TRACE_NEXT, next + bytes.len() as u64);
@@ -59,12 +85,11 @@ impl Supervisor {
     pub(crate) fn trace_partial(
         &mut self,
         tid: Tid,
-        placed: &Placed,
+        unit: &Unit,
         offset: u32,
         executed: usize,
         registers: &Registers,
     ) {
-        let unit = &placed.unit;
         if unit.committed_from.is_some_and(|from| offset >= from) {
             let undone = unit.instructions() as usize - executed;
             if undone > 0 {
@@ -72,20 +97,19 @@ impl Supervisor {
             }
             return;
         }
-        let shape = unit.shape.as_ref().expect("a traced unit has a shape");
+        let Numbered { first_id, shape } = unit.records.as_ref().expect("the unit is traced");
         let interrupted = shape.behind_repetition(executed).filter(
             |_| matches!(unit.spans[executed].detail, SpanDetail::Repeats { at } if at == offset),
         );
         if executed == 0 && interrupted.is_none() {
             return;
         }
-        let repeated = executed.checked_sub(1).and_then(|last| shape.behind_repetition(last));
-        let (slots, behind) = match (interrupted, repeated) {
+        let (slots, behind) = match (interrupted, shape.pointer_behind(executed)) {
             (Some(_), _) => (shape.slots_before(executed + 1), None),
             (None, pointer) => (shape.slots_before(executed), pointer),
         };
         let pointer = |register| if register == RDI { registers.rdi } else { registers.rsi };
-        let header = header(placed.trace_id + executed as u32, slots + behind.iter().len());
+        let header = header(first_id + executed as u32, slots + behind.iter().len());
         let space = self.space_of(tid);
         let next = space.read_slot(TRACE_NEXT);
         let behind_slots = next + (why_trace::HEADER_BYTES + 8 * slots) as u64;

@@ -35,6 +35,8 @@ pub struct SpaceTrace {
     pub memory: Arc<SharedMemory>,
     /// Where the target has the first buffer.
     pub base: Address,
+    /// Whose records the reader takes the next ones for.
+    pub thread: Option<Tid>,
     /// The bases of FS and GS that the reader was told last, for each thread.
     pub bases: FxHashMap<Tid, (u64, u64)>,
     filling: usize,
@@ -59,8 +61,8 @@ impl SpaceTrace {
             prepare();
             read_all(&shared, &shapes, log, &full, &empty)
         });
-        let bases = FxHashMap::default();
-        Ok(SpaceTrace { memory, base, bases, filling: 0, to_reader, emptied, reader })
+        let (thread, bases) = (None, FxHashMap::default());
+        Ok(SpaceTrace { memory, base, thread, bases, filling: 0, to_reader, emptied, reader })
     }
 
     /// Where buffer `index` lies in the target, and its offset in the shared memory.

@@ -70,9 +70,6 @@ impl Supervisor {
         if others && !varied {
             self.start_timer();
         }
-        if changed {
-            self.trace_thread(tid);
-        }
         let recount = std::mem::take(&mut self.task(tid).recount);
         self.adjust_count(tid, recount);
         if std::mem::take(&mut self.task(tid).unwatch_at_turn) {

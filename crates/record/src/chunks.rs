@@ -79,6 +79,7 @@ fn checksum(compressed: &[u8], seed: u64, number: u32) -> u64 {
     xxh3_64_with_seed(compressed, seed.wrapping_add(number.into()))
 }
 
+#[derive(Clone)]
 pub struct ChunkReader<R> {
     from: R,
     magic: Magic,

@@ -1,8 +1,11 @@
 //! Where recordings are kept.
 
+use crate::chunks::Magic;
 use crate::manifest::Manifest;
-use crate::pack::Progress;
+use crate::pack::{self, Progress};
 use crate::{RecordError, Result, unpacked};
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +24,7 @@ pub fn root() -> Result<PathBuf> {
 }
 
 /// The directories of a recording.
+#[derive(Clone)]
 pub struct Recording {
     pub path: PathBuf,
 }
@@ -115,6 +119,18 @@ pub fn list() -> Result<Vec<(Recording, Manifest)>> {
         .collect();
     found.sort_by_key(|(time, ..)| *time);
     Ok(found.into_iter().map(|(_, recording, manifest)| (recording, manifest)).collect())
+}
+
+/// Whether a word is the name of a recording, as far as can be told without reading it.
+pub fn exists(name: &Path) -> bool {
+    let is_packed = || {
+        let mut magic = Magic::default();
+        let read = File::open(name).and_then(|mut file| file.read_exact(&mut magic));
+        let is_called_so = name.extension().is_some_and(|extension| extension == "why");
+        name.is_file() && (is_called_so || read.is_ok() && magic == pack::MAGIC)
+    };
+    let is_own = || root().is_ok_and(|root| root.join(name).join("manifest.json").exists());
+    name.join("manifest.json").exists() || is_packed() || is_own()
 }
 
 /// The recording that is meant: a directory, a packed file, one of the user's by name, or

@@ -5,7 +5,10 @@ use crate::chunks::{ChunkReader, ChunkWriter, Fault, Magic};
 use crate::event::Event;
 use crate::{RecordError, Result};
 use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -72,10 +75,12 @@ fn writing(path: &Path) -> impl FnOnce(std::io::Error) -> RecordError {
     ))
 }
 
+/// A clone goes on from the same place.
+#[derive(Clone)]
 pub struct Reader {
-    chunks: ChunkReader<File>,
+    chunks: ChunkReader<FileFrom>,
     path: PathBuf,
-    chunk: Vec<u8>,
+    chunk: Arc<Vec<u8>>,
     at: usize,
     /// The stream ends in the middle of a chunk.
     pub cut_off: bool,
@@ -85,8 +90,9 @@ impl Reader {
     pub fn open(path: &Path) -> Result<Reader> {
         let what = format!("cannot read {}", path.display());
         let file = File::open(path).map_err(RecordError::system(what))?;
+        let file = FileFrom { file: Arc::new(file), at: 0 };
         let chunks = ChunkReader::new(file, MAGIC, seed(path));
-        Ok(Reader { chunks, path: path.to_owned(), chunk: Vec::new(), at: 0, cut_off: false })
+        Ok(Reader { chunks, path: path.to_owned(), chunk: Arc::default(), at: 0, cut_off: false })
     }
 
     /// Goes on behind so many chunks, which take so many bytes.
@@ -112,7 +118,7 @@ impl Reader {
     fn next_chunk(&mut self) -> Result<bool> {
         let damaged = |how: &str| RecordError::damaged(self.path.display(), how);
         self.chunk = match self.chunks.next_chunk() {
-            Ok(Some(chunk)) => chunk,
+            Ok(Some(chunk)) => Arc::new(chunk),
             Ok(None) => return Ok(false),
             Err(Fault::CutOff) => {
                 self.cut_off = true;
@@ -134,10 +140,36 @@ impl Reader {
     }
 }
 
+/// A file with a place of its own, which clones do not share.
+#[derive(Clone)]
+struct FileFrom {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for FileFrom {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.file.read_at(buffer, self.at)?;
+        self.at += got as u64;
+        Ok(got)
+    }
+}
+
+impl Seek for FileFrom {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let moved = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(distance) => self.at.checked_add_signed(distance),
+            SeekFrom::End(distance) => self.file.metadata()?.len().checked_add_signed(distance),
+        };
+        self.at = moved.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::FileExt;
 
     fn stream(events: u64) -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
@@ -175,6 +207,27 @@ mod tests {
         let (_directory, path) = stream(95);
         let (events, end) = read(&path);
         assert_eq!((events, end.unwrap()), (95, false));
+    }
+
+    #[test]
+    fn a_clone_goes_on_from_the_same_place() {
+        let (_directory, path) = stream(95);
+        let mut reader = Reader::open(&path).unwrap();
+        let rest = |reader: &mut Reader| {
+            std::iter::from_fn(|| reader.next_event().unwrap())
+                .map(|event| match event {
+                    Event::Wrote { at, .. } => at,
+                    other => panic!("{other:?}"),
+                })
+                .collect::<Vec<u64>>()
+        };
+        for _ in 0..37 {
+            reader.next_event().unwrap();
+        }
+        let mut clone = reader.clone();
+        let expected: Vec<u64> = (37..95).collect();
+        assert_eq!(rest(&mut reader), expected);
+        assert_eq!(rest(&mut clone), expected);
     }
 
     #[test]

@@ -13,7 +13,8 @@ pub fn tree(text: &[u8]) -> Tree {
 /// Whether the text begins with a tag.
 fn is_markup(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
-    matches!(text, [b'<', next, ..] if next.is_ascii_alphabetic() || b"!?/".contains(next))
+    text.starts_with(b"<?xml")
+        || matches!(text, [b'<', next, ..] if next.is_ascii_alphabetic() || b"!/".contains(next))
 }
 
 /// How deep tags are nested in each other.

@@ -115,11 +115,12 @@ fn is_word(byte: u8) -> bool {
 }
 
 /// A comment to the end of its line. What only looks like one (the slashes of a URL, `--`
-/// and `#` in front of a word) is left to signs.
+/// and `#` next to a word) is left to signs.
 fn line_comment(text: &[u8], before: Option<u8>) -> Option<usize> {
+    let space = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_whitespace);
     let spaced = |mark: &[u8]| {
         let rest = text.strip_prefix(mark);
-        rest.is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
+        space(before.as_ref()) && rest.is_some_and(|rest| space(rest.first()))
     };
     let begins = text.starts_with(b"//") && before != Some(b':')
         || spaced(b"#")

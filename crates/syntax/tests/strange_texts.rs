@@ -3,9 +3,9 @@
 
 mod support;
 
-use std::time::{Duration, Instant};
-use support::{Random, check, vary};
-use why_syntax::languages::LANGUAGES;
+use std::time::Duration;
+use support::{Random, check, used, vary};
+use why_syntax::languages::{LANGUAGES, Language};
 use why_syntax::{brackets, lines, tokens};
 use why_tree::{Shown, Tree};
 
@@ -25,11 +25,11 @@ fn trees(text: &[u8]) -> Vec<(&'static str, Tree)> {
 fn check_all(text: &[u8]) {
     let mut random = Random(text.len() as u64 + 1);
     for (name, tree) in trees(text) {
-        let begun = Instant::now();
+        let begun = used();
         check(&tree, text);
         vary(&tree, text, &mut random);
         tree.render(text, |_| Shown::Minimal);
-        assert!(begun.elapsed() < Duration::from_secs(10), "{name}: {:?}", begun.elapsed());
+        assert!(used() - begun < Duration::from_secs(10), "{name}: {:?}", used() - begun);
     }
 }
 
@@ -120,33 +120,79 @@ fn invalid_utf8_and_nul_in_real_text() {
     }
 }
 
-/// 100,000 levels of whatever can be nested, whole and without an end.
+const N: usize = 100_000;
+
+/// 100,000 levels of whatever can be nested, closed, half closed and not closed.
 #[test]
 fn deep_nesting() {
-    const N: usize = 100_000;
     let nested = [
         ("(", "1", ")"),
-        ("[", "1", "]"),
-        ("{", "x", "}"),
+        ("{\"a\":[", "1", "]}"),
         ("<a>", "1", "</a>"),
         ("<a x='1'>", "", ""),
-        ("a{", "b:c", "}"),
-        ("> ", "a", ""),
-        ("if x:\n", "y", ""),
-        ("{\"a\":[", "1", "]}"),
+        ("([", "", ")]"),
         ("\"", "", ""),
+        ("`", "", ""),
         ("/*", "", ""),
-        ("begin ", "", "end "),
+        ("<!--", "", ""),
     ];
     for (open, middle, close) in nested {
         for closes in [N, N / 2, 0] {
             let text = open.repeat(N) + middle + &close.repeat(closes);
-            for (name, tree) in trees(text.as_bytes()) {
-                check(&tree, text.as_bytes());
-                let begun = Instant::now();
-                tree.render(text.as_bytes(), |_| Shown::Kept);
-                assert!(begun.elapsed() < Duration::from_secs(5), "{name}");
+            let text = text.as_bytes();
+            let begun = used();
+            for tree in [lines::tree(text), tokens::tree(text), brackets::tree(text)] {
+                check(&tree, text);
             }
+            assert!(used() - begun < Duration::from_secs(20), "{open} {:?}", used() - begun);
+        }
+    }
+    let deep = brackets::tree((String::from("<a>").repeat(N) + &"</a>".repeat(N)).as_bytes());
+    assert_eq!(deep.len(), 2 * N);
+}
+
+/// The same in the form of each language; the tree is as deep, by its grammar or by brackets.
+#[test]
+fn deep_nesting_in_languages() {
+    let nested = [
+        ("c", "int x = ", "(", "1", ")", ";"),
+        ("cpp", "int f() ", "{", "x;", "}", ""),
+        ("rust", "const X: u8 = ", "(", "1", ")", ";"),
+        ("java", "class A { int x = ", "(", "1", ")", "; }"),
+        ("javascript", "", "[", "1", "]", ";"),
+        ("typescript", "", "(", "1", ")", ""),
+        ("python", "", "(", "1", ")", ""),
+        ("go", "package p\nvar x = ", "(", "1", ")", ""),
+        ("json", "", "{\"a\":", "1", "}", ""),
+        ("xml", "", "<a>", "1", "</a>", ""),
+        ("html", "", "<div>", "1", "</div>", ""),
+        ("css", "", "a{", "b:c", "}", ""),
+        ("yaml", "", "[", "1", "]", ""),
+        ("toml", "a = ", "[", "1", "]", ""),
+        ("sql", "select ", "(", "1", ")", ";"),
+        ("shell", "", "(", "a", ")", ""),
+        ("ruby", "", "[", "1", "]", ""),
+        ("php", "<?php $x = ", "(", "1", ")", ";"),
+        ("lua", "x = ", "{", "1", "}", ""),
+        ("markdown", "", "> ", "a", "", ""),
+    ];
+    for (name, before, open, middle, close, behind) in nested {
+        for closes in [N, N / 2] {
+            let text =
+                before.to_owned() + &open.repeat(N) + middle + &close.repeat(closes) + behind;
+            let begun = used();
+            let tree = why_syntax::tree(Language::by_name(name), text.as_bytes());
+            check(&tree, text.as_bytes());
+            assert!(used() - begun < Duration::from_secs(15), "{name} {:?}", used() - begun);
+            let mut deepest = 0;
+            let mut depth = vec![0; tree.len()];
+            for id in tree.ids().skip(1) {
+                let parent = tree.node(id).parent.unwrap();
+                depth[id.0 as usize] = depth[parent.0 as usize] + 1;
+                deepest = deepest.max(depth[id.0 as usize]);
+            }
+            let expected = if name == "markdown" { 100 } else { closes };
+            assert!(deepest >= expected, "{name}: {deepest} levels of {closes}");
         }
     }
 }
@@ -162,10 +208,10 @@ fn a_large_log() {
             format!("2024-01-01T00:00:{line:08} INFO some.module: request {line} took 12 ms\n");
         log.extend_from_slice(text.as_bytes());
     }
-    let begun = Instant::now();
+    let begun = used();
     let tree = lines::tree(&log);
     assert_eq!(tree.len(), line + 1);
     let half = tree.render(&log, |id| if id.0 % 2 == 1 { Shown::Minimal } else { Shown::Kept });
     assert!(half.len() * 2 <= log.len() + 100 && half.len() * 2 + 200 >= log.len());
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(used() - begun < Duration::from_secs(20), "{:?}", used() - begun);
 }

@@ -2,10 +2,12 @@
 
 use iced_x86::Register;
 
+pub const RCX: u8 = 1;
 pub const RSP: u8 = 4;
 pub const RBP: u8 = 5;
 pub const RSI: u8 = 6;
 pub const RDI: u8 = 7;
+pub const R10: u8 = 10;
 
 /// The number of the whole register that this one is a part of.
 pub fn number(register: Register) -> u8 {

@@ -7,6 +7,7 @@ use iced_x86::{
     EncodingKind, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
     UsedMemory,
 };
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A unit as the reader of its records knows it.
@@ -28,6 +29,17 @@ impl Shape {
     pub fn behind_repetition(&self, index: usize) -> Option<u8> {
         self.instructions.get(index).and_then(repeated_pointer)
     }
+
+    /// The same register for a record that ends after so many instructions.
+    pub fn pointer_behind(&self, executed: usize) -> Option<u8> {
+        executed.checked_sub(1).and_then(|last| self.behind_repetition(last))
+    }
+
+    /// What is told follows from the instructions.
+    fn is_of(&self, instructions: &[Instruction]) -> bool {
+        let mut pairs = self.instructions.iter().zip(instructions);
+        self.instructions.len() == instructions.len() && pairs.all(|(a, b)| a.eq_all_bits(b))
+    }
 }
 
 /// The slots that these registers take.
@@ -41,17 +53,32 @@ pub fn slots(told: &[Register]) -> usize {
 pub struct Shapes {
     pub all: Vec<Arc<Shape>>,
     ids: u32,
+    by_address: FxHashMap<u64, Vec<Numbered>>,
+}
+
+/// A shape, and the id of the records of its units that are left at once; with each
+/// instruction executed it is one more.
+#[derive(Clone, Debug)]
+pub struct Numbered {
+    pub first_id: u32,
+    pub shape: Arc<Shape>,
 }
 
 impl Shapes {
-    /// The first id of the unit that is added next.
-    pub fn next_id(&self) -> u32 {
-        crate::FIRST_UNIT_ID + self.ids
-    }
-
-    pub fn add(&mut self, shape: Arc<Shape>) {
-        self.ids += shape.instructions.len() as u32 + 1;
-        self.all.push(shape);
+    /// Units of the same instructions have the same ids: there are not so many that each
+    /// could have its own which is made for a few instructions and never entered again.
+    pub fn number(&mut self, shape: Shape) -> Numbered {
+        let address = shape.instructions.first().map_or(0, Instruction::ip);
+        let there = self.by_address.entry(address).or_default();
+        if let Some(known) = there.iter().find(|known| known.shape.is_of(&shape.instructions)) {
+            return known.clone();
+        }
+        let first_id = crate::FIRST_UNIT_ID + self.ids;
+        let new = Numbered { first_id, shape: Arc::new(shape) };
+        self.ids += new.shape.instructions.len() as u32 + 1;
+        self.all.push(Arc::clone(&new.shape));
+        there.push(new.clone());
+        new
     }
 }
 
@@ -243,4 +270,32 @@ fn masks_lanes(insn: &Instruction) -> bool {
                 | M::Vpcmpgtd
                 | M::Vpcmpgtq
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    fn shape(at: u64, code: &[u8]) -> Shape {
+        let mut planner = Planner::default();
+        let decoder = Decoder::with_ip(64, code, at, DecoderOptions::NONE);
+        decoder.into_iter().for_each(|insn| planner.instruction(&insn));
+        planner.finish()
+    }
+
+    #[test]
+    fn only_units_of_the_same_instructions_share_their_ids() {
+        const MOVES: &[u8] = &[0x48, 0x8b, 0x07, 0x48, 0x8b, 0x06]; // mov rax, [rdi]; mov rax, [rsi]
+        let mut shapes = Shapes::default();
+        let mut number = |at, code: &[u8]| shapes.number(shape(at, code)).first_id;
+        let first = number(0x1000, MOVES);
+        // Two instructions, none of them, or one.
+        assert_eq!(number(0x1000, &MOVES[..3]), first + 3);
+        assert_eq!(number(0x2000, MOVES), first + 5);
+        // A longer encoding of the same, then what was there before.
+        assert_eq!(number(0x1000, &[0x3e, 0x48, 0x8b, 0x07]), first + 8);
+        assert_eq!(number(0x1000, MOVES), first);
+        assert_eq!(shapes.all.len(), 4);
+    }
 }

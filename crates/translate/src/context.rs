@@ -44,8 +44,9 @@ pub const CLASS_SIZES: i32 = 0x640;
 /// One byte for each of the first 256 descriptors: not zero if what is written there is of
 /// interest.
 pub const WATCHED_DESCRIPTORS: i32 = 0x700;
-/// In front of what a call wrote: number, size of what was written, result.
-pub const LOG_HEADER: i32 = 16;
+/// In front of what a call wrote: number, size of what was written, result; when recording,
+/// then its fourth argument.
+pub const LOG_HEADER: i32 = 24;
 /// A record of a call takes no more than this.
 pub const LOG_ROOM: i32 = 0x1_0100;
 /// Instructions executed: the sum of these slots. Each unit adds to one of them, so

@@ -19,6 +19,8 @@ pub struct Addition {
     pub before: usize,
     pub instructions: u32,
     pub through: Through,
+    /// Whether it also looks at the sum.
+    pub looks: bool,
 }
 
 /// How an addition goes about.
@@ -35,8 +37,8 @@ pub enum Through {
     Borrowed,
 }
 
-/// Where additions look at the sum, one must come before the first way out: else a process
-/// could go round without anybody looking.
+/// Where a unit looks at the sum, it does so once, and before the first way out: else a
+/// process could go round without anybody looking.
 pub fn plan(scanned: &[Scanned], looks: bool) -> Vec<Addition> {
     let mut additions: Vec<Addition> = Vec::new();
     let (mut start, mut counted) = (0, 0);
@@ -49,11 +51,17 @@ pub fn plan(scanned: &[Scanned], looks: bool) -> Vec<Addition> {
         let place = (start..=index).rev().find(|&i| frees_flags(&scanned[i].insn));
         if let Some(before) = place {
             let instructions = (index + 1 - counted) as u32;
-            additions.push(Addition { before, instructions, through: Through::Memory });
+            additions.push(Addition {
+                before,
+                instructions,
+                through: Through::Memory,
+                looks: false,
+            });
             counted = index + 1;
         } else if looks && additions.is_empty() {
             let instructions = (index + 1) as u32;
-            additions.push(Addition { before: 0, instructions, through: Through::Borrowed });
+            let through = Through::Borrowed;
+            additions.push(Addition { before: 0, instructions, through, looks: false });
             counted = index + 1;
         }
         start = index + 1;
@@ -64,7 +72,10 @@ pub fn plan(scanned: &[Scanned], looks: bool) -> Vec<Addition> {
         // nothing more can be.
         let free = additions.last().map_or(0, |addition| addition.before + 1);
         let (before, through) = cheapest(scanned, last_segment(scanned).max(free));
-        additions.push(Addition { before, instructions: rest, through });
+        additions.push(Addition { before, instructions: rest, through, looks: false });
+    }
+    if looks && let Some(first) = additions.first_mut() {
+        first.looks = true;
     }
     additions
 }

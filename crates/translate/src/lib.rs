@@ -34,11 +34,23 @@ pub enum Tool {
     Exact,
     /// Every executed unit and every address it touched.
     Trace,
+    /// What a replay is traced with: both of these.
+    ExactTrace,
 }
 
 impl Tool {
     /// Whether the context's slots count instructions.
     pub fn counts(self) -> bool {
-        matches!(self, Tool::Count | Tool::Exact)
+        matches!(self, Tool::Count | Tool::Exact | Tool::ExactTrace)
+    }
+
+    /// Whether units look at the count, and stop where they are to.
+    pub fn is_exact(self) -> bool {
+        matches!(self, Tool::Exact | Tool::ExactTrace)
+    }
+
+    /// Whether units write records into the trace.
+    pub fn traces(self) -> bool {
+        matches!(self, Tool::Trace | Tool::ExactTrace)
     }
 }

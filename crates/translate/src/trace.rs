@@ -13,7 +13,7 @@ use crate::translate::Request;
 use crate::unit::Borrowed;
 use iced_x86::{Code, Encoder, Instruction, InstructionInfoFactory, MemoryOperand, Register};
 use why_trace::register::{by_number, number};
-use why_trace::shape::{Planner, Shape, slots};
+use why_trace::shape::{Numbered, Planner, Shape, slots};
 
 /// A record is never longer: the buffer's guard page is touched this far ahead.
 const GUARD_DISTANCE: i32 = 1024;
@@ -23,10 +23,9 @@ const HEADER: i32 = why_trace::HEADER_BYTES as i32;
 const MOST_SLOTS: usize = (GUARD_DISTANCE - HEADER) as usize / 8 - 32;
 
 pub struct Tracer {
-    id: u32,
     /// The borrowed register, which holds the place in the buffer.
     next: Option<u8>,
-    shape: Shape,
+    records: Numbered,
 }
 
 impl Tracer {
@@ -58,7 +57,7 @@ impl Tracer {
         scanned.truncate(kept);
         let is_call = scanned[0].flow == Flow::Syscall;
         let next = (!is_call).then(|| used.trailing_ones() as u8);
-        Tracer { id: request.trace_id, next, shape: planner.finish() }
+        Tracer { next, records: (request.number)(planner.finish()) }
     }
 
     pub fn borrows(&self) -> bool {
@@ -71,8 +70,12 @@ impl Tracer {
         Some(Borrowed { from, register: self.next? })
     }
 
-    pub fn into_shape(self) -> Shape {
-        self.shape
+    pub fn into_records(self) -> Numbered {
+        self.records
+    }
+
+    fn shape(&self) -> &Shape {
+        &self.records.shape
     }
 
     /// Saves the borrowed register and makes sure that the record has room.
@@ -89,15 +92,15 @@ impl Tracer {
         let Some(next) = self.next else {
             return;
         };
-        let mut slot = self.shape.slots_before(index);
-        for &register in &self.shape.told[index] {
+        let mut slot = self.shape().slots_before(index);
+        for &register in &self.shape().told[index] {
             let displacement = HEADER + 8 * slot as i32;
             match register.is_gpr() {
                 true => e.store_at(next, displacement, number(register)),
                 false => {
                     let place =
                         MemoryOperand::with_base_displ(by_number(next), displacement.into());
-                    store_vector(e, place, register, &self.shape.instructions[index]);
+                    store_vector(e, place, register, &self.shape().instructions[index]);
                 }
             }
             slot += slots(&[register]);
@@ -110,10 +113,14 @@ impl Tracer {
         let Some(next) = self.next else {
             return;
         };
-        let mut slots = self.shape.slots_before(executed as usize);
-        if executed as usize == self.shape.instructions.len() {
-            self.record(executed as usize, e);
-            slots = self.shape.slots_before(executed as usize + 1);
+        let behind = executed as usize;
+        let mut slots = self.shape().slots_before(behind);
+        if behind == self.shape().instructions.len() {
+            self.record(behind, e);
+            slots = self.shape().slots_before(behind + 1);
+        } else if let Some(pointer) = self.shape().pointer_behind(behind) {
+            e.store_at(next, HEADER + 8 * slots as i32, pointer);
+            slots += 1;
         }
         if executed > 0 {
             store_header(e, next, self.header(executed, slots));
@@ -133,7 +140,7 @@ impl Tracer {
 
     /// Ids are numbered by how many instructions executed, from none on.
     fn header(&self, executed: u32, slots: usize) -> i32 {
-        why_trace::header(self.id + executed, slots)
+        why_trace::header(self.records.first_id + executed, slots)
     }
 }
 

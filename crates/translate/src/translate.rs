@@ -15,7 +15,7 @@ use crate::unit::{Exit, ExitKind, InsnSpan, SpanDetail, Unit};
 use crate::verify;
 use crate::xsave;
 use iced_x86::{Instruction, Mnemonic, Register};
-use std::sync::Arc;
+use why_trace::shape::{Numbered, Shape};
 
 /// Prefixes that may stand before REX and opcode.
 const LEGACY_PREFIXES: [u8; 11] =
@@ -31,7 +31,7 @@ const REPEATED: usize = 48;
 /// Every unit is at least this long, so that a jump fits over its entry.
 const SHORTEST: usize = 5;
 
-pub struct Request {
+pub struct Request<'a> {
     pub pc: u64,
     /// Where the unit will run.
     pub at: u64,
@@ -50,8 +50,8 @@ pub struct Request {
     /// Save and restore no more registers than x87, SSE and AVX have.
     pub limit_xsave: bool,
     pub call_class: fn(u32) -> CallClass,
-    /// The trace id of the unit's first exit; the others follow.
-    pub trace_id: u32,
+    /// Gives the unit's records their numbers, when tracing.
+    pub number: &'a dyn Fn(Shape) -> Numbered,
     /// Compare the application's code with what was translated whenever it is entered.
     pub verify: bool,
     /// Whether programs may change their GS base by an instruction.
@@ -87,6 +87,8 @@ impl LeaveBefore {
 pub enum Calls {
     /// There are none: nothing is recorded.
     Made,
+    /// There are none yet: what is recorded begins later.
+    NotYetLogged,
     /// They are made, and what comes of them is logged.
     Logged,
     /// They are not made; what came of them is in the log.
@@ -173,7 +175,7 @@ fn cut_at_calls(scanned: &mut Vec<Scanned>, request: &Request) {
         if insn.flow != Flow::Syscall {
             return None;
         }
-        if request.tool == Tool::Trace {
+        if request.tool.traces() {
             return Some(index.max(1));
         }
         let class = call_number(&scanned[..index]).map(request.call_class);
@@ -220,7 +222,7 @@ enum PadTo {
 }
 
 struct Translator<'a> {
-    request: &'a Request,
+    request: &'a Request<'a>,
     scanned: Vec<Scanned>,
     e: Emitter,
     spans: Vec<InsnSpan>,
@@ -234,15 +236,21 @@ struct Translator<'a> {
 }
 
 impl<'a> Translator<'a> {
-    fn new(request: &'a Request, mut scanned: Vec<Scanned>) -> Self {
-        let tracer = (request.tool == Tool::Trace).then(|| Tracer::plan(&mut scanned, request));
+    fn new(request: &'a Request<'a>, mut scanned: Vec<Scanned>) -> Self {
+        let tracer = request.tool.traces().then(|| Tracer::plan(&mut scanned, request));
         if let Some(last) = scanned.last_mut() {
             // Nothing follows it here.
             last.followed = None;
         }
-        let looks = request.tool == Tool::Exact;
-        let counting =
-            if request.tool.counts() { count::plan(&scanned, looks) } else { Vec::new() };
+        let executed = match scanned.split_last() {
+            // Who tells what comes of it counts it, too.
+            Some((last, before)) if request.leave_before.concerns(&last.insn) => before,
+            _ => &scanned,
+        };
+        let counting = match request.tool.counts() {
+            true => count::plan(executed, request.tool.is_exact()),
+            false => Vec::new(),
+        };
         Translator {
             e: Emitter::new(request.at),
             spans: Vec::with_capacity(scanned.len()),
@@ -277,10 +285,11 @@ impl<'a> Translator<'a> {
                 code: self.e.offset(),
                 detail: SpanDetail::Plain,
             });
-            self.count(index);
+            // First, because counting may go through a register that is written down here.
             if let Some(tracer) = &self.tracer {
                 tracer.record(index, &mut self.e);
             }
+            self.count(index);
             ended = self.instruction(index, &scanned)?;
         }
         if !ended {
@@ -294,7 +303,7 @@ impl<'a> Translator<'a> {
         let end = self.e.offset();
         let (_, literals) = self.e.finish();
         let borrowed = self.tracer.as_ref().and_then(|tracer| tracer.borrowed(opened));
-        let shape = self.tracer.map(|tracer| Arc::new(tracer.into_shape()));
+        let records = self.tracer.map(Tracer::into_records);
         Ok(Unit {
             pc: self.request.pc,
             code: self.e.code,
@@ -306,7 +315,7 @@ impl<'a> Translator<'a> {
             borrowed,
             beyond,
             alone: self.request.at_most.is_some(),
-            shape,
+            records,
             end,
             literals,
             displacements: self.displacements,
@@ -326,12 +335,12 @@ impl<'a> Translator<'a> {
         let Some(addition) = self.counting.iter().find(|a| a.before == index) else {
             return;
         };
-        let Addition { instructions, through, .. } = *addition;
-        let slot = self.slot(index);
-        if self.checks() {
+        let Addition { instructions, through, looks, .. } = *addition;
+        if looks && self.checks() {
             self.count_and_check(index, instructions, through);
             return;
         }
+        let slot = self.slot(index);
         match through {
             Through::Memory => self.e.add_clobbering_flags(slot, instructions as i32),
             Through::Overwritten { register, may_fault } => {
@@ -349,9 +358,9 @@ impl<'a> Translator<'a> {
         self.note_counted(instructions);
     }
 
-    /// Whether additions look at the sum. Who asked for a few instructions wants them all.
+    /// Whether the unit looks at the sum. Who asked for a few instructions wants them all.
     fn checks(&self) -> bool {
-        self.request.tool == Tool::Exact && self.request.at_most.is_none()
+        self.request.tool.is_exact() && self.request.at_most.is_none()
     }
 
     /// Adds to a slot, which is negative as long as nobody has to look: else leaves the
@@ -384,8 +393,13 @@ impl<'a> Translator<'a> {
         self.note_counted(instructions);
     }
 
-    /// The slot that an addition before instruction `index` uses.
+    /// The slot that an addition before instruction `index` uses. Where somebody looks, all
+    /// additions of a unit use the one that it looks at.
     fn slot(&self, index: usize) -> Slot {
+        let index = match self.counting.first() {
+            Some(first) if first.looks => first.before,
+            _ => index,
+        };
         // An instruction may be there several times.
         count_slot(self.spans[index].pc.wrapping_add(index as u64))
     }
@@ -585,15 +599,13 @@ impl<'a> Translator<'a> {
 
     /// Ends the straight-line code with this exit.
     fn leave(&mut self, kind: ExitKind, executed: u32) {
-        if self.tracer.as_ref().is_some_and(Tracer::borrows) {
-            self.commit(executed);
-            self.stub(None, kind, executed);
-        } else if self.uncounted(executed) != 0 {
-            self.correct(executed);
-            self.stub(None, kind, executed);
-        } else {
-            self.pad(kind, executed);
+        let borrows = self.tracer.as_ref().is_some_and(Tracer::borrows);
+        if !borrows && self.uncounted(executed) == 0 {
+            return self.pad(kind, executed);
         }
+        self.commit(executed);
+        self.correct(executed);
+        self.stub(None, kind, executed);
     }
 
     fn stub(&mut self, site: Option<Patch>, kind: ExitKind, executed: u32) {
@@ -639,7 +651,7 @@ impl<'a> Translator<'a> {
     /// The slot that corrections on the way out use: one that the unit looks at, if it does.
     fn correction_slot(&self) -> Slot {
         match self.counting.first() {
-            Some(addition) if self.request.tool == Tool::Exact => self.slot(addition.before),
+            Some(addition) if addition.looks => self.slot(addition.before),
             _ => count_slot(self.request.pc),
         }
     }
@@ -662,6 +674,9 @@ impl<'a> Translator<'a> {
                 PadTo::Stop { pc, slot, added } => {
                     let by = self.uncounted(pad.executed) - added as i32;
                     self.e.add(slot, by, SAVED_RCX);
+                    if let Some(tracer) = &self.tracer {
+                        tracer.commit(pad.executed, &mut self.e);
+                    }
                     self.stub(None, ExitKind::Stopped { pc }, pad.executed);
                     continue;
                 }

@@ -4,8 +4,7 @@
 use crate::context::Slot;
 use crate::emit::{Literal, Patch};
 use std::ops::Range;
-use std::sync::Arc;
-use why_trace::shape::Shape;
+use why_trace::shape::Numbered;
 
 /// Where a unit hands over. The stub is `int3; jmp rel32`: unlinked, it traps to
 /// the supervisor; linked, the first byte becomes a `nop`.
@@ -125,8 +124,8 @@ pub struct Unit {
     pub beyond: bool,
     /// Nothing leads to it but the supervisor, and whoever leaves it comes to it again.
     pub alone: bool,
-    /// What the trace records look like, when tracing.
-    pub shape: Option<Arc<Shape>>,
+    /// What its trace records look like, when tracing.
+    pub records: Option<Numbered>,
     /// Offset behind the stubs: only literals follow, if any.
     pub end: u32,
     /// Application addresses that the code takes from memory.
@@ -159,7 +158,7 @@ impl Unit {
             borrowed: None,
             beyond: false,
             alone: false,
-            shape: None,
+            records: None,
             end: TRAPS.len() as u32,
             literals: Vec::new(),
             displacements: Vec::new(),

@@ -3,6 +3,9 @@
 //! How many registers `xsave` and its like write depends on a bitmap in edx:eax and on the
 //! CPU. An application that asked a CPU with fewer of them how much room they take, and
 //! then wants all, must not get more.
+//!
+//! Which of the registers are as they are at first the CPU may know or not, and what is saved
+//! says so. That would differ from run to run. So all are saved, and said to be in use.
 
 use crate::context::{APP_GS, SAVED_RDX, SAVED_SCRATCH, SAVED_SCRATCH_2};
 use crate::emit::{Emitter, reg};
@@ -62,11 +65,63 @@ pub fn limited(
         lea_indexed(e, register, register, reg::RDX, 1);
     }
     e.bytes(&LOWEST_THREE_BITS);
+    if let Some(code) = saving_all(insn) {
+        replaced.set_code(code);
+    }
     e.bytes(&encoded(&replaced)?);
+    match insn.mnemonic() {
+        Mnemonic::Xrstor | Mnemonic::Xrstor64 => {}
+        Mnemonic::Xsavec | Mnemonic::Xsavec64 => say_compact(e, &replaced)?,
+        _ => say_in_use(e, &replaced)?,
+    }
     for (register, slot) in loans {
         e.load(register, slot);
     }
     Some(SpanDetail::Borrowed { from, loans: loans.map(Some) })
+}
+
+/// The instruction that saves the same registers at the same places, and leaves out none. (Of
+/// three components at most, the compact form has none anywhere else.)
+fn saving_all(insn: &Instruction) -> Option<Code> {
+    match insn.mnemonic() {
+        Mnemonic::Xsavec | Mnemonic::Xsaveopt => Some(Code::Xsave_mem),
+        Mnemonic::Xsavec64 | Mnemonic::Xsaveopt64 => Some(Code::Xsave64_mem),
+        _ => None,
+    }
+}
+
+/// Where the header of a saved area tells which components are in use, and which form it has.
+const IN_USE: i64 = 512;
+const FORM: i64 = 520;
+
+/// So far behind the operand of an instruction that has saved registers.
+fn in_header(saved: &Instruction, offset: i64) -> MemoryOperand {
+    let (base, segment) = (saved.memory_base(), saved.segment_prefix());
+    MemoryOperand::new(base, Register::None, 1, offset, 1, false, segment)
+}
+
+/// Adds the bitmap in eax to the components in use. Spoils rax and rdx; the flags are kept in
+/// rax meanwhile.
+fn say_in_use(e: &mut Emitter, saved: &Instruction) -> Option<()> {
+    e.bytes(&[0x89, 0xc2]); // mov edx, eax
+    e.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    let in_use = in_header(saved, IN_USE);
+    e.bytes(&encoded(&Instruction::with2(Code::Or_rm8_r8, in_use, Register::DL).ok()?)?);
+    e.bytes(&[0x04, 0x7f, 0x9e]); // add al, 0x7f; sahf
+    Some(())
+}
+
+/// Says that the area has the compact form, with the components in eax and all of them in use.
+/// Spoils rax and rdx.
+fn say_compact(e: &mut Emitter, saved: &Instruction) -> Option<()> {
+    let store = |offset: i64| {
+        Instruction::with2(Code::Mov_rm64_r64, in_header(saved, offset), Register::RAX).ok()
+    };
+    e.bytes(&encoded(&store(IN_USE)?)?);
+    e.bytes(&[0x48, 0xba, 0, 0, 0, 0, 0, 0, 0, 0x80]); // mov rdx, 1 << 63
+    e.bytes(&[0x48, 0x8d, 0x04, 0x10]); // lea rax, [rax+rdx]
+    e.bytes(&encoded(&store(FORM)?)?);
+    Some(())
 }
 
 /// `lea` of the instruction's operand.

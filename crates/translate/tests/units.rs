@@ -1,20 +1,22 @@
 //! What translation promises, on small pieces of code.
 
 use iced_x86::{CpuidFeature, Decoder, DecoderOptions, Mnemonic};
+use std::sync::Arc;
+use why_trace::shape::Numbered;
 use why_translate::context::CallClass;
 use why_translate::{ExitKind, Features, Place, Request, Tool, TranslateError, Unit, translate};
 
 const PC: u64 = 0x5555_0000_1000;
 const AT: u64 = 0x5554_c000_0000;
 
-fn request(tool: Tool) -> Request {
+fn request(tool: Tool) -> Request<'static> {
     Request {
         pc: PC,
         at: AT,
         tool,
         at_most: None,
         call_class: |_| CallClass::Direct,
-        trace_id: 16,
+        number: &|shape| Numbered { first_id: 16, shape: Arc::new(shape) },
         leave_before: why_translate::LeaveBefore::Nothing,
         expected: Features::ALL,
         shown: Features::ALL,
@@ -48,7 +50,7 @@ const BRANCHES: &[u8] = &[
 
 #[test]
 fn operands_relative_to_rip_keep_their_target() {
-    for tool in [Tool::None, Tool::Count, Tool::Trace] {
+    for tool in [Tool::None, Tool::Count, Tool::Exact, Tool::Trace, Tool::ExactTrace] {
         let unit = unit(BRANCHES, tool);
         let mut decoder = Decoder::with_ip(64, &unit.code, AT, DecoderOptions::NONE);
         let lea = decoder
@@ -70,7 +72,7 @@ fn a_back_edge_ends_a_unit_and_both_ways_are_exits() {
 
 #[test]
 fn every_instruction_begins_at_a_boundary() {
-    for tool in [Tool::None, Tool::Count, Tool::Trace] {
+    for tool in [Tool::None, Tool::Count, Tool::Exact, Tool::Trace, Tool::ExactTrace] {
         let unit = unit(BRANCHES, tool);
         for (index, span) in unit.spans.iter().enumerate() {
             assert_eq!(unit.place(span.code), Place::Before(index), "{tool:?}");
@@ -209,4 +211,17 @@ fn a_unit_ends_before_an_instruction_that_is_not_expected() {
     assert_eq!(error, Some(TranslateError::Unexpected(PC)));
     let unit = translated(code, &Request { shown, ..request(Tool::Exact) }).unwrap();
     assert!(unit.instructions() == 2 && unit.beyond);
+}
+
+#[test]
+fn who_tells_what_comes_of_an_instruction_counts_it() {
+    // rdtsc, alone and behind `mov rax, rbx`
+    for (code, before) in [(&[0x0f, 0x31][..], 0), (&[0x48, 0x89, 0xd8, 0x0f, 0x31], 1)] {
+        for tool in [Tool::Exact, Tool::ExactTrace] {
+            let leave_before = why_translate::LeaveBefore::Varying;
+            let unit = translated(code, &Request { leave_before, ..request(tool) }).unwrap();
+            let counted = unit.counted.last().map_or(0, |&(_, instructions)| instructions);
+            assert_eq!(counted, before, "{tool:?}: {code:02x?}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use why_record::position::Moment;
 use why_record::registers::NAMES;
 use why_symbols::Expression;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Criterion {
     pub place: Place,
     pub value: Option<Value>,
@@ -27,7 +27,7 @@ pub enum Code {
     Function(String),
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// By its place in the list of names.
     Register(usize),

@@ -1,16 +1,16 @@
-//! The executions of a line or function in a recording: how many there are, and a look at
-//! one of them.
+//! The executions of a line or function in a recording: how many there are, where the last
+//! one is, and when one is over.
 
 use crate::criterion::Code;
 use crate::images::{Images, SceneMemory, innermost};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use why_engine::{Module, Observer, Scene, Then};
+use why_engine::{Module, Scene};
+use why_record::position::Position;
 use why_record::registers::RIP;
 use why_symbols::{Image, LineSearch, LinkAddress};
 
 /// What is known of some code once a recording has been replayed.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default)]
 pub struct Counted {
     pub times: u64,
     /// There is such code, though it need not have been executed.
@@ -73,86 +73,69 @@ fn times(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
-/// Finds code in the files that a process maps.
-struct Finder {
-    code: Code,
-    images: Images,
+/// Follows the executions of some code through a replay.
+pub struct Executions {
+    pub code: Code,
     found: Counted,
+    /// Where it begins.
+    addresses: BTreeSet<u64>,
+    /// The last execution up to where the replay has come.
+    last: Option<Position>,
 }
 
-impl Finder {
-    fn addresses(&mut self, module: &Module) -> Vec<u64> {
-        match self.images.module(module) {
-            Some(module) => {
-                let linked = self.found.look_for(&self.code, &module.image);
-                self.found.place(&linked, &module)
-            }
-            None => Vec::new(),
+impl Executions {
+    pub fn new(code: Code) -> Executions {
+        Executions { code, found: Counted::default(), addresses: BTreeSet::new(), last: None }
+    }
+
+    /// Where the code begins in a new module.
+    pub fn mapped(&mut self, module: &Module, images: &mut Images) -> Vec<u64> {
+        // Whatever was there before is gone.
+        self.addresses.retain(|address| !module.range.contains(address));
+        let Some(module) = images.module(module) else {
+            return Vec::new();
+        };
+        let linked = self.found.look_for(&self.code, &module.image);
+        let addresses = self.found.place(&linked, &module);
+        self.addresses.extend(&addresses);
+        addresses
+    }
+
+    /// A thread has come to a watched address: the number of the execution that begins there,
+    /// if one does. One that was seen before does not count again.
+    pub fn reached(&mut self, scene: &Scene) -> Option<u64> {
+        if !self.addresses.contains(&scene.registers.0[RIP]) || self.last >= Some(scene.position) {
+            return None;
         }
+        self.last = Some(scene.position);
+        self.found.times += 1;
+        Some(self.found.times)
+    }
+
+    pub fn last(&self) -> Option<Position> {
+        self.last
+    }
+
+    /// Why there is no such execution.
+    pub fn none(&self, number: Option<u64>) -> String {
+        self.found.none(&self.code, number)
     }
 }
 
-/// Counts all executions.
-pub struct Counter(Finder);
-
-impl Counter {
-    pub fn new(code: Code, images: Images) -> Counter {
-        Counter(Finder { code, images, found: Counted::default() })
-    }
-}
-
-impl Observer for Counter {
-    fn mapped(&mut self, module: &Module) -> Vec<u64> {
-        self.0.addresses(module)
-    }
-
-    fn reached(&mut self, _scene: &Scene) -> Then {
-        self.0.found.times += 1;
-        Then::GoOn
-    }
-
-    fn answer(&mut self) -> serde_json::Value {
-        serde_json::to_value(&self.0.found).expect("plain data")
-    }
-}
-
-/// Who looks at an execution.
-pub trait View {
-    /// At a moment; of the frame with this canonical frame address, if one is given.
-    fn look(&mut self, scene: &Scene, images: &mut Images, frame: Option<u64>);
-
-    fn answer(&mut self) -> serde_json::Value;
-}
-
-/// Looks at one execution: at its beginning, or when the line is left.
-pub struct Execution<V> {
-    finder: Finder,
-    /// Which one.
-    number: u64,
-    when_left: bool,
-    /// The line is being executed.
-    within: Option<Within>,
-    view: V,
-    seen: bool,
-}
-
-struct Within {
+/// A line that is being executed.
+pub struct Within {
     thread: i32,
     /// What the stack pointer was before its function was called.
-    cfa: u64,
-    ways_off: BTreeSet<u64>,
+    pub cfa: u64,
+    /// Where the thread goes when it leaves the line.
+    pub ways_off: BTreeSet<u64>,
 }
 
-impl<V: View> Execution<V> {
-    pub fn new(code: Code, number: u64, when_left: bool, images: Images, view: V) -> Execution<V> {
-        let finder = Finder { code, images, found: Counted::default() };
-        Execution { finder, number, when_left, within: None, view, seen: false }
-    }
-
-    /// Where the thread goes when it leaves the line. The function that it is in may call
+impl Within {
+    /// None if it cannot be told when the line is left. The function that it is in may call
     /// itself: only its own frame counts.
-    fn within(&mut self, scene: &Scene) -> Option<Within> {
-        let modules = self.finder.images.modules(scene);
+    pub fn new(scene: &Scene, images: &mut Images) -> Option<Within> {
+        let modules = images.modules(scene);
         let trace = modules.backtrace(&SceneMemory(scene), innermost(scene));
         let frame = trace.frames.first()?;
         let module = modules.at(frame.pc)?;
@@ -164,66 +147,17 @@ impl<V: View> Execution<V> {
     }
 
     /// Whether the line has been left, and its function's frame if it is still there.
-    fn has_left(&mut self, scene: &Scene) -> Option<Option<u64>> {
-        let within = self.within.as_ref()?;
-        let (thread, cfa) = (within.thread, within.cfa);
-        if scene.thread != thread || !within.ways_off.contains(&scene.registers.0[RIP]) {
+    pub fn has_left(&self, scene: &Scene, images: &mut Images) -> Option<Option<u64>> {
+        if scene.thread != self.thread || !self.ways_off.contains(&scene.registers.0[RIP]) {
             return None;
         }
-        let modules = self.finder.images.modules(scene);
+        let modules = images.modules(scene);
         let trace = modules.backtrace(&SceneMemory(scene), innermost(scene));
         let innermost = trace.frames.first().and_then(|frame| frame.cfa);
         match innermost {
-            Some(now) if now == cfa => Some(Some(cfa)),
-            Some(now) if now > cfa => Some(None),
+            Some(now) if now == self.cfa => Some(Some(self.cfa)),
+            Some(now) if now > self.cfa => Some(None),
             _ => None,
-        }
-    }
-}
-
-impl<V: View> Observer for Execution<V> {
-    fn mapped(&mut self, module: &Module) -> Vec<u64> {
-        self.finder.addresses(module)
-    }
-
-    fn reached(&mut self, scene: &Scene) -> Then {
-        if self.within.is_some() {
-            return match self.has_left(scene) {
-                None => Then::GoOn,
-                Some(frame) => {
-                    if frame.is_some() {
-                        self.view.look(scene, &mut self.finder.images, frame);
-                    }
-                    Then::Enough
-                }
-            };
-        }
-        self.finder.found.times += 1;
-        if self.finder.found.times != self.number {
-            return Then::GoOn;
-        }
-        self.seen = true;
-        // If its function returns in this line, that is all there is to be seen.
-        self.view.look(scene, &mut self.finder.images, None);
-        self.within = if self.when_left { self.within(scene) } else { None };
-        match &self.within {
-            Some(within) => Then::Watch(within.ways_off.iter().copied().collect()),
-            None => Then::Enough,
-        }
-    }
-
-    /// The process has ended within the line.
-    fn arrived(&mut self, scene: &Scene) {
-        if let Some(within) = &self.within {
-            let cfa = within.cfa;
-            self.view.look(scene, &mut self.finder.images, Some(cfa));
-        }
-    }
-
-    fn answer(&mut self) -> serde_json::Value {
-        match self.seen {
-            true => serde_json::json!({ "seen": self.view.answer() }),
-            false => serde_json::json!({ "none": self.finder.found }),
         }
     }
 }

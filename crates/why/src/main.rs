@@ -14,12 +14,13 @@ mod recordings;
 mod reduce;
 mod region;
 mod replay;
+mod reports;
 mod run;
 mod trial;
 mod tries;
 
-use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::error::{ContextKind, ErrorKind};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// For commands that run a program: it is `why` that failed, not the program.
@@ -76,15 +77,14 @@ fn misused(error: &clap::Error) -> ExitCode {
     if let ErrorKind::DisplayHelp | ErrorKind::DisplayVersion = error.kind() {
         error.exit();
     }
-    eprintln!("why: {}", one_line(error));
-    let first = std::env::args_os().nth(1);
-    let runs =
-        first.is_some_and(|command| ["run", "record", "replay"].iter().any(|c| command == *c));
+    let first = std::env::args_os().nth(1).map(|word| word.to_string_lossy().into_owned());
+    eprintln!("why: {}", one_line(error, first.as_deref()));
+    let runs = matches!(first.as_deref(), Some("run" | "record" | "replay"));
     ExitCode::from(if runs { FAILED } else { MISUSED })
 }
 
-/// What is wrong, without clap's tips and usage, and where to read on.
-fn one_line(error: &clap::Error) -> String {
+/// What is wrong, without clap's tips and usage, and what to do.
+fn one_line(error: &clap::Error, command: Option<&str>) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "no command was given; `why --help` lists them".to_owned();
     }
@@ -92,7 +92,24 @@ fn one_line(error: &clap::Error) -> String {
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     let words = text.lines().take_while(|line| !line.is_empty()).flat_map(str::split_whitespace);
     let what: Vec<&str> = words.collect();
-    format!("{}; `why --help` and `why run --help` tell what is possible", what.join(" "))
+    let what = what.join(" ");
+    let unknown = error
+        .get(ContextKind::InvalidArg)
+        .filter(|_| error.kind() == ErrorKind::UnknownArgument)
+        .map(ToString::to_string);
+    match (command, unknown) {
+        (Some(command @ ("run" | "record")), Some(program)) if !program.starts_with('-') => {
+            format!("{what}; a program to {command} goes behind `--`: why {command} -- {program} …")
+        }
+        (Some(command), _) if is_command(command) => {
+            format!("{what}; `why {command} --help` tells what is possible")
+        }
+        _ => format!("{what}; `why --help` tells what is possible"),
+    }
+}
+
+fn is_command(word: &str) -> bool {
+    Cli::command().get_subcommands().any(|command| command.get_name() == word)
 }
 
 #[cfg(test)]
@@ -100,7 +117,7 @@ mod tests {
     use super::*;
 
     fn said(words: &[&str]) -> String {
-        one_line(&Cli::try_parse_from(words).err().expect("a misuse"))
+        one_line(&Cli::try_parse_from(words).err().expect("a misuse"), words.get(1).copied())
     }
 
     #[test]
@@ -117,6 +134,11 @@ mod tests {
             let line = said(words);
             assert!(!line.contains('\n') && line.contains("--help"), "{words:?}: {line:?}");
         }
+    }
+
+    #[test]
+    fn a_forgotten_separator_is_named() {
+        assert!(said(&["why", "record", "make"]).contains("why record -- make"));
     }
 
     #[test]

@@ -3,27 +3,27 @@
 
 mod answer;
 mod text;
+mod visits;
 
-use crate::criterion::{self, Code, Criterion, Place};
-use crate::executions::{Counted, Counter, Execution};
+use crate::criterion::{self, Criterion};
 use crate::images::Images;
 use crate::recordings;
 use crate::replay::{self, How};
-use answer::{Answer, Asker, AtMoment, ValueSeen};
+use answer::{Answer, ValueSeen};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use why_engine::{Look, Observer};
-use why_record::position::Moment;
+use visits::{Told, Visits};
+use why_engine::{Look, Report};
 use why_record::registers::NAMES;
-use why_record::store::Recording;
+use why_record::store::{self, Recording};
 
-/// Print variables, registers and the backtrace at any point of a recording
+/// Print variables, registers and the backtrace at any points of a recording
 #[derive(clap::Args)]
 pub struct Args {
-    /// [REC] and [PROC/]PLACE[#N][:EXPR | :%REG | :ADDR+SIZE]; PLACE is start, end, crash,
+    /// [REC] and [PROC/]PLACE[#N][:EXPR | :%REG | :ADDR+SIZE]...; PLACE is start, end, crash,
     /// exit, FILE:LINE, FUNC or a position EVENT.TICKS[.PC]; #N is the N-th execution
-    #[arg(value_names = ["REC", "CRITERION"], num_args = 1..=2, required = true)]
+    #[arg(value_names = ["REC", "CRITERION"], num_args = 1.., required = true)]
     words: Vec<String>,
 
     /// Print all registers as well
@@ -34,9 +34,13 @@ pub struct Args {
     #[arg(long)]
     backtrace: bool,
 
-    /// Print the answer as JSON
+    /// Print the answers as JSON, one in a line
     #[arg(long)]
     json: bool,
+
+    /// Print statistics at the end, on standard error
+    #[arg(long)]
+    stats: bool,
 }
 
 /// Why there is no answer.
@@ -50,13 +54,9 @@ fn no_answer(error: impl ToString) -> Failure {
 }
 
 pub fn main(args: &Args) -> ExitCode {
-    let (name, text) = match args.words.as_slice() {
-        [criterion] => (None, criterion),
-        [name, criterion] => (Some(Path::new(name)), criterion),
-        _ => unreachable!("one or two words"),
-    };
-    match print(args, name, text) {
-        Ok(()) => ExitCode::SUCCESS,
+    match print(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(Failure::NoAnswer(message)) => {
             eprintln!("why: {message}");
             ExitCode::FAILURE
@@ -68,109 +68,140 @@ pub fn main(args: &Args) -> ExitCode {
     }
 }
 
-fn print(args: &Args, name: Option<&Path>, text: &str) -> Result<(), Failure> {
+/// Whether everything was answered.
+fn print(args: &Args) -> Result<bool, Failure> {
+    let (name, texts) = split_words(&args.words);
     // What can be told without a recording is told first.
-    let whole = criterion::parse(text);
-    if let (Err(message), false) = (&whole, text.contains('/')) {
-        return Err(Failure::Misused(message.clone()));
+    for text in texts {
+        if let (Err(message), false) = (criterion::parse(text), text.contains('/')) {
+            return Err(Failure::Misused(message));
+        }
     }
     let recording = recordings::find(name).map_err(no_answer)?;
-    let (process, rest) = replay::choose_process(&recording, text).map_err(no_answer)?;
-    let criterion = criterion::parse(rest).map_err(Failure::Misused)?;
-    let question = Question { recording, process, backtrace: args.backtrace || args.json };
-    let (answer, replays) = question.ask(criterion)?;
-    if let Some(Err(message)) = &answer.value {
-        return Err(Failure::NoAnswer(message.clone()));
+    let mut questions = Vec::new();
+    for text in texts {
+        let (process, rest) = replay::choose_process(&recording, text).map_err(no_answer)?;
+        let criterion = criterion::parse(rest).map_err(Failure::Misused)?;
+        questions.push(Question { text, process, criterion, told: None });
     }
-    if args.json {
-        println!("{}", as_json(&question.recording.path, text, &answer, replays));
-    } else {
-        let parts = text::Parts { registers: args.regs, backtrace: args.backtrace };
-        print!("{}", text::text(&answer, &parts));
+    let mut stats = Stats::default();
+    ask(&recording, &mut questions, args.backtrace || args.json, &mut stats)?;
+    let mut all = true;
+    for (number, question) in questions.iter().enumerate() {
+        match question.answer() {
+            Ok(answer) if args.json => {
+                println!("{}", as_json(&recording.path, question.text, answer, &stats));
+            }
+            Ok(answer) => {
+                let parts = text::Parts { registers: args.regs, backtrace: args.backtrace };
+                let space = if number > 0 { "\n" } else { "" };
+                print!("{space}{}", text::text(answer, &parts));
+            }
+            Err(message) => {
+                all = false;
+                eprintln!("why: {message}");
+            }
+        }
+    }
+    if args.stats {
+        let Stats { replays, instructions, rewinds, copies } = stats;
+        eprintln!(
+            "why: {instructions} instructions in {replays} replays, {rewinds} ways back, \
+             {copies} copies"
+        );
+    }
+    Ok(all)
+}
+
+/// The recording's name, if the first of several words can be nothing else, and the criteria.
+fn split_words(words: &[String]) -> (Option<&Path>, &[String]) {
+    match words {
+        [first, rest @ ..] if !rest.is_empty() && names_recording(first) => {
+            (Some(Path::new(first)), rest)
+        }
+        _ => (None, words),
+    }
+}
+
+/// There is a recording of this name, or it looks like the name of one that has gone.
+fn names_recording(word: &str) -> bool {
+    let numbered = word.rsplit_once('-').is_some_and(|(_, number)| {
+        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+    });
+    store::exists(Path::new(word)) || numbered || criterion::parse(word).is_err()
+}
+
+struct Question<'a> {
+    /// As it was asked.
+    text: &'a str,
+    process: i32,
+    criterion: Criterion,
+    told: Option<Told>,
+}
+
+impl Question<'_> {
+    fn answer(&self) -> Result<&Answer, &str> {
+        match &self.told {
+            Some(Ok(answer)) => match &answer.value {
+                Some(Err(message)) => Err(message),
+                _ => Ok(answer),
+            },
+            Some(Err(message)) => Err(message),
+            None => Err("the process never executed an instruction"),
+        }
+    }
+}
+
+/// What the answers cost together.
+#[derive(Default)]
+struct Stats {
+    replays: u64,
+    instructions: u64,
+    /// How often the replay went back to a copy, and how many were made.
+    rewinds: u64,
+    copies: u64,
+}
+
+impl Stats {
+    fn add(&mut self, report: &Report) {
+        self.replays += 1 + report.beginnings;
+        self.instructions += report.instructions;
+        self.rewinds += report.rewinds;
+        self.copies += report.copies;
+    }
+}
+
+/// Finds the answers, with one session for each process.
+fn ask(
+    recording: &Recording,
+    questions: &mut [Question],
+    all_variables: bool,
+    stats: &mut Stats,
+) -> Result<(), Failure> {
+    let mut processes: Vec<i32> = questions.iter().map(|question| question.process).collect();
+    processes.sort_unstable();
+    processes.dedup();
+    for process in processes {
+        let own = questions.iter_mut().filter(|question| question.process == process);
+        let mut own: Vec<&mut Question> = own.collect();
+        let criteria = own.iter().map(|question| question.criterion.clone()).collect();
+        let visits = Visits::new(criteria, all_variables, Images::new(recording.files()));
+        let (to, all_before) = visits.first();
+        let from = if all_before { None } else { replay::events_before(to) };
+        let look = Some(Look::session(process, to, Box::new(visits)));
+        let how = How { from, look, ..How::default() };
+        let report = replay::run(recording, how).map_err(no_answer)?;
+        stats.add(&report);
+        let told: Option<Vec<Option<Told>>> =
+            report.answer.and_then(|answer| serde_json::from_value(answer).ok());
+        for (question, told) in own.iter_mut().zip(told.into_iter().flatten()) {
+            question.told = told;
+        }
     }
     Ok(())
 }
 
-struct Question {
-    recording: Recording,
-    process: i32,
-    /// All frames are told with their variables.
-    backtrace: bool,
-}
-
-impl Question {
-    /// The answer, and how many replays it took.
-    fn ask(&self, Criterion { place, value }: Criterion) -> Result<(Answer, u32), Failure> {
-        let has_value = value.is_some();
-        let asker = Asker { value, all_variables: self.backtrace, answer: None };
-        let (code, number) = match place {
-            Place::Moment(moment) => {
-                let observer = AtMoment { images: self.images(), asker };
-                let told: Option<Answer> =
-                    self.replay(replay::events_before(moment), moment, Box::new(observer))?;
-                let answer =
-                    told.ok_or_else(|| no_answer("the process never executed an instruction"))?;
-                return Ok((answer, 1));
-            }
-            Place::Code(code, number) => (code, number),
-        };
-        let (number, replays) = match number {
-            Some(number) => (number, 1),
-            None => (self.last_execution(&code)?, 2),
-        };
-        // A line's value is the one that it leaves behind.
-        let when_left = has_value && matches!(code, Code::Line { .. });
-        let observer = Execution::new(code.clone(), number, when_left, self.images(), asker);
-        let told: Option<ExecutionSeen> = self.replay(None, Moment::End, Box::new(observer))?;
-        match told {
-            Some(ExecutionSeen::Seen(answer)) => Ok((*answer, replays)),
-            Some(ExecutionSeen::None(counted)) => Err(no_answer(counted.none(&code, Some(number)))),
-            None => Err(no_answer("the process never executed an instruction")),
-        }
-    }
-
-    fn last_execution(&self, code: &Code) -> Result<u64, Failure> {
-        let counter = Counter::new(code.clone(), self.images());
-        let counted: Option<Counted> = self.replay(None, Moment::End, Box::new(counter))?;
-        let counted = counted.unwrap_or_default();
-        match counted.times {
-            0 => Err(no_answer(counted.none(code, None))),
-            times => Ok(times),
-        }
-    }
-
-    fn images(&self) -> Images {
-        Images::new(self.recording.files())
-    }
-
-    /// What the observer answered, of a replay that may begin behind so many events.
-    fn replay<T: serde::de::DeserializeOwned>(
-        &self,
-        from: Option<u64>,
-        to: Moment,
-        observer: Box<dyn Observer>,
-    ) -> Result<Option<T>, Failure> {
-        let look = Some(Look::new(self.process, to, true, observer));
-        let how = How { from, look, verify: false };
-        let report = replay::run(&self.recording, how).map_err(no_answer)?;
-        Ok(report.answer.and_then(|answer| serde_json::from_value(answer).ok()))
-    }
-}
-
-/// What an [`Execution`] answers.
-#[derive(serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum ExecutionSeen {
-    Seen(Box<Answer>),
-    None(Counted),
-}
-
-fn as_json(
-    recording: &PathBuf,
-    criterion: &str,
-    answer: &Answer,
-    replays: u32,
-) -> serde_json::Value {
+fn as_json(recording: &Path, criterion: &str, answer: &Answer, stats: &Stats) -> serde_json::Value {
     let registers: serde_json::Map<String, serde_json::Value> = NAMES
         .iter()
         .zip(&answer.registers)
@@ -198,6 +229,11 @@ fn as_json(
             "value": value,
         },
         "left_out": answer.frames_left_out.iter().map(|why| json!({"frames": why})).collect::<Vec<_>>(),
-        "stats": {"replays": replays},
+        "stats": {
+            "replays": stats.replays,
+            "instructions": stats.instructions,
+            "rewinds": stats.rewinds,
+            "copies": stats.copies,
+        },
     })
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use why_engine::launch::{self, Chaos, Command, Course};
-use why_engine::{Ended, EngineError, Report, Wanted, cpu};
+use why_engine::{Ended, EngineError, Report, Tool, Wanted, cpu};
 use why_record::RecordError;
 use why_record::cpu::Shown;
 use why_record::event;
@@ -217,9 +217,11 @@ pub fn run(args: &Args, path: &Path, chaos: Option<Chaos>) -> Result<Report, Eng
     manifest.seed = chaos.map(|chaos| chaos.seed);
     manifest.region = region::manifest_entry(from, until);
     manifest.write(path)?;
+    let stops = chaos.is_some() || [from, until].into_iter().flatten().any(Where::is_count);
+    let tool = if stops { Tool::Exact } else { Tool::Count };
     let command = Command {
         words: args.command.clone(),
-        tool: why_engine::Tool::Exact,
+        tool,
         inspect: false,
         accesses: None,
         course: Course::Record(Wanted {

@@ -2,6 +2,10 @@
 
 use crate::criterion::split_process;
 use crate::recordings;
+use crate::reports::{self, JsonEnded, ReportFile};
+use clap::ValueEnum;
+use serde_json::json;
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -32,9 +36,27 @@ pub struct Args {
     #[arg(long)]
     verify: bool,
 
+    /// What is woven into the program's code, besides what the replay needs
+    #[arg(long, value_enum)]
+    tool: Option<Tool>,
+
+    /// Write every memory access that the trace tells of to FILE (with --tool trace)
+    #[arg(long, value_name = "FILE", require_equals = true)]
+    accesses: Option<PathBuf>,
+
     /// Print statistics at the end, on standard error
     #[arg(long)]
     stats: bool,
+
+    /// Write a report as JSON to FILE
+    #[arg(long, value_name = "FILE", require_equals = true)]
+    json: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Tool {
+    /// Writes down every block and address, and reads them on another core
+    Trace,
 }
 
 pub fn main(args: Args) -> ExitCode {
@@ -53,18 +75,63 @@ pub fn main(args: Args) -> ExitCode {
 fn replay(args: &Args) -> Result<Report, EngineError> {
     let recording = recordings::find(args.recording.as_deref())?;
     let look = match args.to {
-        Some(to) => Some(Look::new(first_process(&recording)?, to, false, Box::new(()))),
+        Some(to) => Some(Look::once(first_process(&recording)?, to, Box::new(()))),
         None => None,
     };
     let from = args.from.and_then(events_before);
-    let report = run(&recording, How { from, look, verify: args.verify })?;
+    let traced = args.tool == Some(Tool::Trace);
+    // First of all: a program must not be replayed for an hour and its report be lost.
+    let json = args.json.as_ref().map(ReportFile::create).transpose()?;
+    let accesses = reports::accesses(args.accesses.as_ref(), traced)?;
+    let how = How { from, look, verify: args.verify, traced, accesses };
+    let report = run(&recording, how)?;
     if args.stats {
-        eprintln!("why: {} instructions, {} events", report.instructions, report.events);
-        if report.region_left {
-            eprintln!("why: the program went on; no more of it was recorded");
-        }
+        print_statistics(&report, traced);
+    }
+    reports::has_all_accesses(args.accesses.as_ref(), &report)?;
+    if let Some(file) = json {
+        file.write_json(&as_json(&recording, &report, traced))?;
     }
     Ok(report)
+}
+
+fn print_statistics(report: &Report, traced: bool) {
+    eprintln!("why: {} instructions, {} events", report.instructions, report.events);
+    if traced {
+        eprintln!(
+            "why: {} instructions in the trace, {} records, {} register values",
+            report.trace_instructions, report.trace_records, report.trace_slots
+        );
+    }
+    if report.region_left {
+        eprintln!("why: the program went on; no more of it was recorded");
+    }
+}
+
+fn as_json(recording: &Recording, report: &Report, traced: bool) -> serde_json::Value {
+    let processes: Vec<_> = report
+        .replayed
+        .iter()
+        .map(|replayed| {
+            json!({
+                "pid": replayed.process,
+                "instructions": replayed.instructions,
+                "trace_instructions": replayed.trace_instructions,
+            })
+        })
+        .collect();
+    json!({
+        "schema": "why.replay/1",
+        "recording": recording.path,
+        "answer": {
+            "ended": report.ended.map(JsonEnded::from),
+            "instructions": report.instructions,
+            "trace_instructions": traced.then_some(report.trace_instructions),
+            "events": report.events,
+            "processes": processes,
+        },
+        "stats": {},
+    })
 }
 
 /// How a recording is to be replayed.
@@ -76,6 +143,10 @@ pub struct How {
     pub verify: bool,
     /// Only up to where a process has been looked at.
     pub look: Option<Look>,
+    /// Trace what is executed.
+    pub traced: bool,
+    /// Where every access goes that the trace tells of.
+    pub accesses: Option<File>,
 }
 
 pub fn run(recording: &Recording, how: How) -> Result<Report, EngineError> {
@@ -88,11 +159,7 @@ pub fn run(recording: &Recording, how: How) -> Result<Report, EngineError> {
         Some(look) => look.process,
         None => first_process(recording)?,
     };
-    let checkpoint = how.from.and_then(|events| recording.last_checkpoint(wanted, events));
-    let process = match checkpoint {
-        Some(_) => wanted,
-        None => with_a_program(recording, wanted)?,
-    };
+    let process = with_a_program(recording, wanted)?;
     let begun_with = manifest.region.map(|region| region.processes).unwrap_or_default();
     let beside = match begun_with.contains(&process) && process == first_process(recording)? {
         true => begun_with.into_iter().filter(|other| *other != process).collect(),
@@ -100,9 +167,12 @@ pub fn run(recording: &Recording, how: How) -> Result<Report, EngineError> {
     };
     launch::run(&Command {
         words: manifest.command.iter().map(Into::into).collect(),
-        tool: why_engine::Tool::Exact,
+        tool: match how.traced {
+            true => why_engine::Tool::ExactTrace,
+            false => why_engine::Tool::Exact,
+        },
         inspect: false,
-        accesses: None,
+        accesses: how.accesses,
         course: Course::Replay(Again {
             recording: recording.path.clone(),
             process,

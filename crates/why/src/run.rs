@@ -1,11 +1,11 @@
 //! `why run`: runs a program under the engine.
 
+use crate::reports::{self, JsonEnded, ReportFile};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use why_engine::launch::{self, Command};
 use why_engine::{Ended, EngineError, Report};
@@ -67,29 +67,17 @@ pub fn main(args: Args) -> ExitCode {
 fn run(args: &Args) -> Result<Report, EngineError> {
     // First of all: a program must not run for an hour and its report be lost.
     let files = ReportFiles::create(args)?;
-    if args.accesses.is_some() && args.tool != Tool::Trace {
-        return Err(EngineError::CannotStart {
-            status: crate::FAILED,
-            message: "only a trace tells of accesses: give --tool trace, too".to_owned(),
-        });
-    }
-    let accesses = args.accesses.as_ref().map(ReportFile::create).transpose()?;
+    let accesses = reports::accesses(args.accesses.as_ref(), args.tool == Tool::Trace)?;
     let command = Command {
         words: args.command.clone(),
         tool: args.tool.for_engine(),
         inspect: args.json.is_some(),
-        accesses: accesses.map(|report| report.file),
+        accesses,
         course: why_engine::launch::Course::Run,
     };
     let report = launch::run(&command)?;
     write_reports(args, files, &report)?;
     Ok(report)
-}
-
-/// A file that a report goes to, and its name for messages.
-struct ReportFile {
-    path: PathBuf,
-    file: File,
 }
 
 struct ReportFiles {
@@ -105,28 +93,6 @@ impl ReportFiles {
             json: args.json.as_ref().map(ReportFile::create).transpose()?,
         })
     }
-}
-
-impl ReportFile {
-    fn create(path: &PathBuf) -> Result<ReportFile, EngineError> {
-        let file = File::create(path).map_err(|error| EngineError::CannotStart {
-            status: crate::FAILED,
-            message: format!(
-                "cannot write a report to {}: {error}; name a file that can be written",
-                path.display()
-            ),
-        })?;
-        Ok(ReportFile { path: path.clone(), file })
-    }
-
-    fn write(mut self, text: &str) -> Result<(), EngineError> {
-        self.file.write_all(text.as_bytes()).map_err(|source| not_written(&self.path, source))
-    }
-}
-
-fn not_written(path: &Path, source: std::io::Error) -> EngineError {
-    let what = format!("the program ran, but writing the report to {}", path.display());
-    EngineError::System { what, source }
 }
 
 /// Ends this process as the program ended: with its status, or by its signal.
@@ -157,13 +123,9 @@ fn write_reports(args: &Args, files: ReportFiles, report: &Report) -> Result<(),
         None if args.stats.is_some() => eprint!("{}", statistics(args, report)),
         None => {}
     }
-    if let (Some(path), Some(error)) = (&args.accesses, report.accesses_lost) {
-        return Err(not_written(path, std::io::Error::from_raw_os_error(error)));
-    }
+    reports::has_all_accesses(args.accesses.as_ref(), report)?;
     if let Some(file) = files.json {
-        let mut text = serde_json::to_string_pretty(&json(args, report)).expect("plain data");
-        text.push('\n');
-        file.write(&text)?;
+        file.write_json(&json(args, report))?;
     }
     if report.descendants_alive > 0 && std::io::IsTerminal::is_terminal(&std::io::stderr()) {
         let (n, them) = match report.descendants_alive {
@@ -222,13 +184,6 @@ fn grouped(number: u64) -> String {
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-enum JsonEnded {
-    Status(i32),
-    Signal(String),
-}
-
-#[derive(Serialize)]
 struct JsonCalls {
     in_process: u64,
     supervised: u64,
@@ -270,10 +225,7 @@ fn json(args: &Args, report: &Report) -> Json {
         schema: "why.run/1",
         command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         answer: JsonAnswer {
-            ended: report.ended.map(|ended| match ended {
-                Ended::Status(status) => JsonEnded::Status(status),
-                Ended::Signal(signal) => JsonEnded::Signal(why_engine::signal_name(signal)),
-            }),
+            ended: report.ended.map(JsonEnded::from),
             instructions: counts.then_some(report.instructions),
             trace_instructions: (args.tool == Tool::Trace).then_some(report.trace_instructions),
             blocks_translated: report.units,

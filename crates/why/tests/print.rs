@@ -409,6 +409,89 @@ fn a_value_is_the_one_that_a_line_leaves_behind() {
     }
 }
 
+/// The answers of one call, in the order in which they are printed.
+fn answers(printed: &Output) -> Vec<Value> {
+    let lines = text(&printed.stdout);
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn several_criteria_are_answered_as_each_alone_and_in_one_replay() {
+    let setting = Setting::build("shapes.c", &["cc", "-O0"]);
+    setting.record(&[]);
+    let loops = setting.line_of("LOOP");
+    let position = setting.print("inner#4")["answer"]["position"].as_str().unwrap().to_owned();
+    let criteria = [
+        "end:%rip",
+        "inner#2:depth",
+        "inner:depth",
+        &position,
+        &format!("{loops}:sum"),
+        &format!("{loops}#2:sum"),
+        "start",
+        "main:argc",
+        "inner#2",
+        "inner#6:depth",
+        "start:%rsp",
+        "end",
+    ];
+    let all = setting.why(&[&["print", "--json"], &criteria[..]].concat());
+    assert!(all.status.success(), "{}", text(&all.stderr));
+    let together = answers(&all);
+    assert_eq!(together.len(), criteria.len());
+    for (criterion, answer) in criteria.iter().zip(&together) {
+        assert_eq!(answer["criterion"], *criterion);
+        assert_eq!(answer["answer"], setting.print(criterion)["answer"], "{criterion}");
+    }
+}
+
+#[test]
+fn each_of_several_criteria_is_answered_whatever_becomes_of_the_others() {
+    let setting = Setting::build("shapes.c", &["cc", "-O0"]);
+    setting.record(&[]);
+    let position = setting.print("inner#4")["answer"]["position"].as_str().unwrap().to_owned();
+    let (event, _) = position.split_once('.').unwrap();
+    let behind = format!("{event}.99999999999");
+    let wrong = ["inner#1000", "nowhere", &behind, "99999999.0", "inner:nothing"];
+    let right = ["main:argc", &position, "end:%rip", "inner"];
+    let mixed: Vec<&str> = wrong.iter().zip(&right).flat_map(|(w, r)| [*w, *r]).collect();
+    let printed = setting.why(&[&["print", "--json"], &mixed[..], &wrong[4..]].concat());
+    assert_eq!(printed.status.code(), Some(1));
+    let told: Vec<Value> = answers(&printed).iter().map(|told| told["criterion"].clone()).collect();
+    assert_eq!(told, right);
+    let said = text(&printed.stderr);
+    let parts = [
+        "only 6 times",
+        "no function nowhere",
+        "follow event",
+        "the process ended",
+        "nothing here",
+    ];
+    assert_eq!(said.lines().count(), parts.len(), "{said}");
+    for (line, part) in said.lines().zip(parts) {
+        assert!(line.contains(part), "{part}: {said}");
+    }
+    // One that is misused spoils all.
+    let misused = setting.why(&["print", "main", "inner:list->"]);
+    assert_eq!((misused.status.code(), misused.stdout.len()), (Some(2), 0));
+}
+
+#[test]
+fn the_first_word_names_a_recording_or_is_a_criterion() {
+    let setting = Setting::build("shapes.c", &["cc", "-O0"]);
+    setting.record(&[]);
+    let positions = |words: &[&str]| {
+        let printed = setting.why(&[&["print", "--json"], words].concat());
+        assert!(printed.status.success(), "{words:?}: {}", text(&printed.stderr));
+        answers(&printed).iter().map(|told| told["answer"]["position"].clone()).collect::<Vec<_>>()
+    };
+    let both = positions(&["main", "inner"]);
+    assert_eq!(both.len(), 2);
+    assert_eq!(positions(&["shapes-1", "main", "inner"]), both);
+    let gone = setting.why(&["print", "shapes-7", "main"]);
+    assert!(text(&gone.stderr).contains("no recording shapes-7"), "{}", text(&gone.stderr));
+}
+
 #[test]
 fn what_is_printed_fits_a_screen() {
     let setting = Setting::build("shapes.c", &["cc", "-O0"]);

@@ -120,6 +120,7 @@ impl Supervisor {
         if recorder.has_left() {
             return if recorder.logs.contains_key(&space) { recorder.leave(space) } else { Ok(()) };
         }
+        recorder.note_changed_files()?;
         recorder.add(space, &Event::Ended(ended))?;
         recorder.close(space)?;
         self.record_shared_words(space)

@@ -57,6 +57,7 @@ impl Supervisor {
             });
             match kept {
                 Ok(hash) => {
+                    recorder.mapped_privately(&mapping.name);
                     Source::File { hash, offset: mapping.offset, name: mapping.name.clone() }
                 }
                 Err(Halt::Engine(_)) => Source::Zero,
@@ -108,17 +109,7 @@ impl Supervisor {
         r: &Registers,
         result: u64,
     ) -> Outcome<()> {
-        if self.log(tid).is_none() || (result as i64) <= 0 {
-            return Ok(());
-        }
-        let at = match r.rax as i64 {
-            libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2 => r.r10,
-            _ => {
-                let end = position(tid, r.rdi as i32).unwrap_or(0);
-                end.saturating_sub(result)
-            }
-        };
-        self.record_memory(tid, at..at.saturating_add(result))
+        self.record_memory(tid, written_as_file(tid, r, result))
     }
 
     /// What is in this memory now, as far as it can be read.
@@ -284,7 +275,9 @@ impl Supervisor {
             let recorder = self.recorder.as_mut().expect("recording");
             let hash = recorder.keep(Path::new(&path))?;
             let name = std::fs::read_link(&path).unwrap_or_default();
-            Source::File { hash, offset: r.r9, name: name.to_string_lossy().into_owned() }
+            let name = name.to_string_lossy().into_owned();
+            recorder.mapped_privately(&name);
+            Source::File { hash, offset: r.r9, name }
         };
         self.record(tid, &Event::Mapped { at, size, access: access(r.rdx), source })
     }
@@ -325,6 +318,16 @@ impl Supervisor {
             Ok(())
         }
     }
+}
+
+/// Where a call that writes to memory as to a file has done so.
+pub(super) fn written_as_file(tid: Tid, r: &Registers, result: u64) -> Range<Address> {
+    let size = if (result as i64) < 0 { 0 } else { result };
+    let at = match r.rax as i64 {
+        libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2 => r.r10,
+        _ => position(tid, r.rdi as i32).unwrap_or(0).saturating_sub(size),
+    };
+    at..at.saturating_add(size)
 }
 
 /// Whether memory was mapped from a file of which no copy could be made.

@@ -1,11 +1,9 @@
 //! Memory that is shared with a process outside the recording: what that one writes there is
 //! not told, so it is at least named.
 
-use crate::error::EngineError;
 use crate::maps::{self, Mapping};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
-use why_record::manifest::Manifest;
 
 impl Supervisor {
     /// Looks who else has mapped an object to write to it, and says so in the manifest.
@@ -30,9 +28,7 @@ impl Supervisor {
             mapping.name,
             others.join(", ")
         );
-        let recorder = self.recorder.as_ref().expect("recording");
-        let changed = Manifest::change(recorder.path(), |manifest| manifest.notes.push(note));
-        Ok(changed.map_err(EngineError::Recording)?)
+        self.recorder.as_ref().expect("recording").note(note)
     }
 }
 

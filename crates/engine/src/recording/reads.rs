@@ -1,8 +1,8 @@
 //! What the program reads from files: a large file is kept once, and what is read of it is
 //! told by where it stands there.
 //!
-//! Which file was read, and where, is a guess: the log of calls tells neither descriptor nor
-//! offset, and whoever shares a descriptor moves its offset. So what was read is always
+//! Which file was read, and where, is a guess: the log of calls tells no descriptor, and
+//! `read` no offset; whoever shares a descriptor moves its offset. So what was read is always
 //! compared with the kept copy, and told in full where it differs.
 
 use super::Recorder;
@@ -29,6 +29,8 @@ const LARGE: usize = 4096;
 const WORTH_KEEPING: u64 = 256 << 10;
 /// and it is not more times as large as that.
 const MOST_TIMES: u64 = 256;
+/// The same where its parts are read in no order.
+const SCATTERED: u64 = 16;
 /// With how many files a logged read is compared.
 const TRIED: usize = 16;
 /// How much is compared at once: it stays in the CPU's cache.
@@ -50,6 +52,8 @@ struct OpenFile {
     next: u64,
     /// What was read last, each time from where the last time ended.
     read: Range<u64>,
+    /// How much was read in all.
+    total: u64,
     copy: Copy,
 }
 
@@ -66,11 +70,14 @@ impl OpenFile {
             self.read.start = offset;
         }
         self.read.end = offset + size;
+        self.total += size;
     }
 
     fn is_worth_keeping(&self) -> bool {
-        let read = self.read.end - self.read.start;
-        read >= WORTH_KEEPING && self.identity.size <= read.saturating_mul(MOST_TIMES)
+        let is_worth = |read: u64, times: u64| {
+            read >= WORTH_KEEPING && self.identity.size <= read.saturating_mul(times)
+        };
+        is_worth(self.read.end - self.read.start, MOST_TIMES) || is_worth(self.total, SCATTERED)
     }
 }
 
@@ -84,7 +91,7 @@ impl OpenFiles {
         };
         if identity.size >= WORTH_KEEPING {
             let next = position(pid, descriptor).unwrap_or(0);
-            let file = OpenFile { identity, next, read: 0..0, copy: Copy::NotYet };
+            let file = OpenFile { identity, next, read: 0..0, total: 0, copy: Copy::NotYet };
             self.by_descriptor.insert(descriptor, Rc::new(RefCell::new(file)));
         }
     }
@@ -147,7 +154,7 @@ impl Recorder {
 
     /// Finds the file that a call has read these bytes from, and moves its offset. If there is
     /// a copy, tells it and where the bytes stand there.
-    fn find_read(&mut self, pid: Tid, bytes: &[u8], sought: Option<u64>) -> Found {
+    fn find_read(&mut self, pid: Tid, bytes: &[u8], from: Offset) -> Found {
         let Some(files) = self.open_files.get(&pid) else {
             return Found::Nowhere;
         };
@@ -158,18 +165,33 @@ impl Recorder {
             let mut file = file.borrow_mut();
             let copy = self.copy_of(pid, descriptor, &mut file);
             let path = copy.map_or_else(|| path(pid, descriptor), |hash| self.files.path(hash));
-            let offsets = [Some(file.next), sought];
+            let offsets = match from {
+                Offset::Given(offset) => [Some(offset), None],
+                Offset::OfFile { sought } => [Some(file.next), sought],
+            };
             let mut offsets = offsets.into_iter().flatten();
             let Some(offset) = offsets.find(|offset| stand_there(&path, *offset, bytes)) else {
                 continue;
             };
-            file.next = offset + bytes.len() as u64;
+            if let Offset::OfFile { .. } = from {
+                file.next = offset + bytes.len() as u64;
+            }
             file.was_read(offset, bytes.len() as u64);
             self.open_files.entry(pid).or_default().last = Some(descriptor);
             return copy.map_or(Found::InFile, |hash| Found::InCopy(hash, offset));
         }
         Found::Nowhere
     }
+}
+
+/// From where a call has read.
+#[derive(Clone, Copy)]
+enum Offset {
+    Given(u64),
+    /// From the file's own offset, which may have been moved.
+    OfFile {
+        sought: Option<u64>,
+    },
 }
 
 enum Found {
@@ -219,49 +241,62 @@ impl Supervisor {
     }
 
     /// What came of calls that the thread made without the supervisor.
-    pub(crate) fn record_calls(&mut self, tid: Tid, mut calls: Vec<u8>) -> Outcome<()> {
+    pub(crate) fn record_calls(&mut self, tid: Tid, calls: &[u8]) -> Outcome<()> {
         let pid = self.tasks[&tid].pid;
         let Some(recorder) = &mut self.recorder else {
             return Ok(());
         };
         let has_files =
             recorder.open_files.get(&pid).is_some_and(|files| !files.by_descriptor.is_empty());
-        let (mut told, mut sought, mut lost) = (0, None, false);
-        if has_files {
-            for record in call_log::records(&calls) {
-                if i64::from(record.number) == libc::SYS_lseek {
-                    sought = Some(record.result);
-                }
-                if !is_large_read(&record) {
-                    continue;
-                }
+        let (mut in_full, mut sought, mut lost) = (Vec::with_capacity(calls.len()), None, false);
+        for record in call_log::records(calls) {
+            if i64::from(record.number) == libc::SYS_lseek {
+                sought = Some(record.result);
+            }
+            let bytes = &calls[record.bytes.clone()];
+            let found = if has_files && is_large_read(&record) {
                 let recorder = self.recorder.as_mut().expect("recording");
-                match recorder.find_read(pid, &calls[record.bytes.clone()], sought) {
-                    Found::InCopy(hash, offset) => {
-                        if told < record.start {
-                            let before = calls[told..record.start].to_vec();
-                            self.record(tid, &Event::Calls(before))?;
-                        }
-                        told = record.bytes.end;
-                        self.record(tid, &from_file(&record, hash, offset))?;
-                    }
-                    Found::InFile => {}
-                    Found::Nowhere => lost = true,
-                }
+                recorder.find_read(pid, bytes, offset_of(&record, sought))
+            } else {
+                Found::InFile
+            };
+            lost |= matches!(found, Found::Nowhere);
+            if let Found::InCopy(hash, offset) = found {
+                self.record_logged(tid, &mut in_full)?;
+                self.record(tid, &from_file(&record, hash, offset))?;
+            } else {
+                let size = bytes.len() as u32;
+                in_full.extend(call_log::header(record.number, record.result, size));
+                in_full.extend(bytes);
             }
         }
         if lost && let Some(files) = self.recorder.as_ref().and_then(|r| r.open_files.get(&pid)) {
             files.find_offsets(pid);
         }
-        calls.drain(..told);
-        if calls.is_empty() { Ok(()) } else { self.record(tid, &Event::Calls(calls)) }
+        self.record_logged(tid, &mut in_full)
+    }
+
+    /// Calls that are told in full, if there are any.
+    fn record_logged(&mut self, tid: Tid, calls: &mut Vec<u8>) -> Outcome<()> {
+        match std::mem::take(calls) {
+            none if none.is_empty() => Ok(()),
+            calls => self.record(tid, &Event::Calls(calls)),
+        }
     }
 }
 
 fn is_large_read(record: &Record) -> bool {
-    i64::from(record.number) == libc::SYS_read
+    matches!(i64::from(record.number), libc::SYS_read | libc::SYS_pread64)
         && record.bytes.len() >= LARGE
         && record.result == record.bytes.len() as u64
+}
+
+/// From where it has read, as far as that is known.
+fn offset_of(record: &Record, sought: Option<u64>) -> Offset {
+    match i64::from(record.number) {
+        libc::SYS_pread64 => Offset::Given(record.fourth),
+        _ => Offset::OfFile { sought },
+    }
 }
 
 fn from_file(record: &Record, hash: Hash, offset: u64) -> Event {

@@ -158,8 +158,9 @@ impl Supervisor {
     pub(crate) fn calls_of_new_program(&self) -> Calls {
         match &self.recorder {
             _ if self.replays() => Calls::Replayed,
-            Some(recorder) if !recorder.is_inside() => Calls::Made,
-            _ => Calls::Logged,
+            Some(recorder) if recorder.is_inside() => Calls::Logged,
+            Some(_) => Calls::NotYetLogged,
+            None => Calls::Made,
         }
     }
 
@@ -191,7 +192,7 @@ impl Supervisor {
         }
         let is_recorded =
             self.recorder.as_ref().is_some_and(|recorder| recorder.logs.contains_key(&id));
-        let calls = if is_recorded { Calls::Logged } else { Calls::Made };
+        let calls = if is_recorded { Calls::Logged } else { Calls::NotYetLogged };
         if self.spaces[&id].code.borrow().calls != calls {
             self.renew_code(tid, calls)?;
         }

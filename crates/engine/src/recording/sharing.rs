@@ -215,7 +215,7 @@ impl Supervisor {
     }
 
     /// Stops what a member executes that another one must not run beside.
-    fn stop_running(&mut self, space: SpaceId) -> Outcome<()> {
+    pub(super) fn stop_running(&mut self, space: SpaceId) -> Outcome<()> {
         loop {
             let current = self.spaces.get(&space).and_then(|space| space.current);
             let runs = |tid: &Tid| {

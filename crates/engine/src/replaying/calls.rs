@@ -9,14 +9,16 @@ use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 use why_record::RecordError;
 use why_record::event::{Cause, Event};
 use why_record::files::Hash;
 
 /// Calls that follow each other.
+#[derive(Clone)]
 pub(super) enum Calls {
     /// As they stand in the log.
-    Logged(Vec<u8>),
+    Logged(Rc<[u8]>),
     /// One call, which wrote what is in a file.
     FromFile { number: u32, result: u64, size: u32, hash: Hash, offset: u64 },
 }
@@ -25,7 +27,7 @@ impl Calls {
     /// The calls that an event tells of, if it does.
     pub(super) fn told(event: Event) -> Result<Calls, Event> {
         match event {
-            Event::Calls(calls) => Ok(Calls::Logged(calls)),
+            Event::Calls(calls) => Ok(Calls::Logged(calls.into())),
             Event::CallFromFile { number, result, hash, offset, size } => {
                 Ok(Calls::FromFile { number, result, size, hash, offset })
             }
@@ -44,7 +46,7 @@ impl Calls {
 
 impl Replayer {
     /// The calls as they stand in the log.
-    fn logged(&self, calls: Calls) -> Outcome<Vec<u8>> {
+    fn logged(&self, calls: Calls) -> Outcome<Rc<[u8]>> {
         let (number, result, size, hash, offset) = match calls {
             Calls::Logged(calls) => return Ok(calls),
             Calls::FromFile { number, result, size, hash, offset } => {
@@ -60,7 +62,7 @@ impl Replayer {
         let file = self.kept_part(hash, offset, size.into())?;
         let mut written = vec![0; size as usize];
         self.read_kept(&file, hash, offset, &mut written)?;
-        Ok([&call_log::header(number, result, size)[..], &written].concat())
+        Ok([&call_log::header(number, result, size)[..], &written].concat().into())
     }
 
     /// A kept file, if it has so many bytes from an offset on.
@@ -97,16 +99,17 @@ impl Supervisor {
             && (log.is_empty() || log.len() + calls.size() <= MOST_FILLED)
         {
             let calls = replayer.calls.pop_front().expect("just seen");
-            log.extend(replayer.logged(calls)?);
+            log.extend_from_slice(&replayer.logged(calls)?);
         }
-        replayer.filled = log.len();
+        let log = Rc::new(log);
+        replayer.log = Rc::clone(&log);
         self.fill_log(tid, &log);
         Ok(())
     }
 
     /// A thread makes a call that is not the next one in the log.
     pub(crate) fn replay_call(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let filled = self.replayer(tid).filled;
+        let filled = self.replayer(tid).log.len();
         let used_up = self.left_in_log(tid, filled) == 0;
         if used_up && !self.replayer(tid).calls.is_empty() {
             // It may be in the next part.

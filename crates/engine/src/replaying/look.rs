@@ -1,17 +1,22 @@
-//! Looking at a replay: at a moment, and whenever a thread comes to a watched address.
+//! Looking at a replay: at moments, and whenever a thread comes to a watched address.
 //!
 //! Who looks is an [`Observer`]. It lives in the supervisor's process, which has the replayed
-//! memory; what it found goes to `why` as its answer.
+//! memory, and says where to go next; what it found goes to `why` as its answer.
 
 use super::Replayer;
+use super::copies::When;
 use super::modules::Module;
 use crate::error::{EngineError, Halt};
-use crate::memory::{Address, Memory};
+use crate::maps;
+use crate::memory::Address;
 use crate::ptrace::{self, Registers};
 use crate::recording::recorded;
+use crate::shown_maps;
+use crate::space::Space;
 use crate::supervisor::{Outcome, Supervisor};
-use crate::task::Tid;
-use std::cell::RefCell;
+use crate::task::{State, Tid};
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::rc::Rc;
 use why_record::event::{Cause, Thread};
@@ -19,18 +24,32 @@ use why_record::position::{Moment, Position};
 use why_record::registers::{RIP, Registers as Recorded};
 use why_translate::context::APP_GS;
 
-/// What is to be seen of a replay, and until when it goes on.
+/// What is to be seen of a replay, and up to where it goes on.
 pub struct Look {
     pub process: Thread,
-    pub to: Moment,
+    /// The moment that comes next.
+    pub(super) to: Cell<Moment>,
     /// Nothing of what the program writes is to be seen.
     pub silent: bool,
+    /// How far copies of the process are apart at least, in instructions: none if nobody ever
+    /// goes back.
+    pub distance: Option<u64>,
     observer: RefCell<Box<dyn Observer>>,
 }
 
+/// So much is replayed in about the time that it takes to make a few copies.
+const DISTANCE: u64 = 4_000_000;
+
 impl Look {
-    pub fn new(process: Thread, to: Moment, silent: bool, observer: Box<dyn Observer>) -> Look {
-        Look { process, to, silent, observer: RefCell::new(observer) }
+    /// A session: the observer can go to and fro.
+    pub fn session(process: Thread, to: Moment, observer: Box<dyn Observer>) -> Look {
+        Look { silent: true, distance: Some(DISTANCE), ..Look::once(process, to, observer) }
+    }
+
+    /// The replay goes forward only, with all its processes.
+    pub fn once(process: Thread, to: Moment, observer: Box<dyn Observer>) -> Look {
+        let (to, observer) = (Cell::new(to), RefCell::new(observer));
+        Look { process, to, silent: false, distance: None, observer }
     }
 }
 
@@ -40,13 +59,21 @@ pub trait Observer {
         Vec::new()
     }
 
-    /// A thread is about to execute the instruction at a watched address.
+    /// A thread is about to execute the instruction at a watched address. Whoever goes back
+    /// sees it again.
     fn reached(&mut self, _scene: &Scene) -> Then {
         Then::GoOn
     }
 
     /// The moment has come up to which the replay was to go.
-    fn arrived(&mut self, _scene: &Scene) {}
+    fn arrived(&mut self, _scene: &Scene) -> Then {
+        Then::Enough
+    }
+
+    /// There is no such moment, because of this. None if that is the end of it all.
+    fn missed(&mut self, _why: &str) -> Option<Then> {
+        None
+    }
 
     /// What was found, once the replay is over.
     fn answer(&mut self) -> serde_json::Value {
@@ -59,9 +86,14 @@ impl Observer for () {}
 
 /// What comes after a look.
 pub enum Then {
+    /// Go on: from a moment, up to the end.
     GoOn,
-    /// Watch these addresses as well.
+    /// Watch these addresses as well, and go on.
     Watch(Vec<Address>),
+    /// Go on, but only up to this moment.
+    Until(Moment),
+    /// Go to this moment, wherever it is. What lies between need not be seen.
+    GoTo(Moment),
     /// All has been seen.
     Enough,
 }
@@ -74,7 +106,7 @@ pub struct Scene<'a> {
     pub position: Position,
     pub registers: Recorded,
     pub modules: &'a [Module],
-    memory: &'a Memory,
+    space: &'a Space,
     /// The kernel thread that stands for it.
     tid: Tid,
 }
@@ -82,7 +114,15 @@ pub struct Scene<'a> {
 impl Scene<'_> {
     /// Reads memory; how much of it could be read.
     pub fn read(&self, at: Address, buffer: &mut [u8]) -> usize {
-        self.memory.read(at, buffer).unwrap_or(0)
+        self.space.memory.read(at, buffer).unwrap_or(0)
+    }
+
+    /// What the program has mapped and can read.
+    pub fn readable(&self) -> Vec<Range<Address>> {
+        let maps = maps::read(self.tid).unwrap_or_default();
+        let own = self.space.own_ranges();
+        let shown = shown_maps::mappings(&maps, &self.space.regions, &own);
+        shown.into_iter().filter(|mapping| mapping.readable).map(|m| m.range).collect()
     }
 
     /// The vector registers, as XSAVE lays them out.
@@ -98,23 +138,52 @@ impl Replayer {
     }
 
     /// If it is to be looked at before the next event: after how many instructions.
-    pub(super) fn ticks_to_look(&self, event: u64, instructions: u64) -> Outcome<Option<u64>> {
+    pub(super) fn ticks_to_look(
+        &self,
+        event: u64,
+        instructions: u64,
+    ) -> Result<Option<u64>, (Position, String)> {
         let Some(look) = self.look() else {
             return Ok(None);
         };
-        match look.to {
+        match look.to.get() {
             Moment::Start => Ok(Some(0)),
             Moment::End => Ok(None),
             Moment::At(position) if event > position.event => {
-                let how = format!("no thread goes on with event {}", position.event);
-                Err(EngineError::NoMoment { position: position.to_string(), how }.into())
+                Err((position, format!("no thread goes on with event {}", position.event)))
             }
             Moment::At(position) if event < position.event => Ok(None),
             Moment::At(position) if position.ticks > instructions => {
-                let how = format!("only {instructions} instructions follow event {event}");
-                Err(EngineError::NoMoment { position: position.to_string(), how }.into())
+                Err((position, format!("only {instructions} instructions follow event {event}")))
             }
             Moment::At(position) => Ok(Some(position.ticks)),
+        }
+    }
+}
+
+/// Where a process is when it is looked at.
+enum Here<'a> {
+    At(&'a Recorded),
+    /// Behind its last instruction, with the last registers that are known.
+    Over(Option<&'a Recorded>),
+}
+
+impl Here<'_> {
+    fn registers(&self) -> Option<&Recorded> {
+        match self {
+            Here::At(registers) => Some(registers),
+            Here::Over(registers) => *registers,
+        }
+    }
+
+    /// Whether a moment is still to come.
+    fn order(&self, (event, ticks): When, moment: Moment) -> Ordering {
+        match (self, moment) {
+            (_, Moment::Start) => Ordering::Less,
+            (Here::At(_), Moment::At(to)) => (to.event, to.ticks).cmp(&(event, ticks)),
+            (Here::At(_), Moment::End) => Ordering::Greater,
+            (Here::Over(_), Moment::At(_)) => Ordering::Less,
+            (Here::Over(_), Moment::End) => Ordering::Equal,
         }
     }
 }
@@ -148,16 +217,15 @@ impl Supervisor {
             return Ok(());
         };
         let gs_base = self.space_of(tid).read_slot(APP_GS);
-        let scene = self.scene(tid, recorded(registers, gs_base));
+        let here = recorded(registers, gs_base);
+        let scene = self.scene(tid, here);
         let then = look.observer.borrow_mut().reached(&scene);
-        match then {
-            Then::GoOn => Ok(()),
-            Then::Watch(addresses) => {
-                self.space_of(tid).code.borrow_mut().watch(&addresses);
-                Ok(())
-            }
-            Then::Enough => self.end_look(&look),
+        let goes_elsewhere = matches!(then, Then::Until(_) | Then::GoTo(_));
+        self.follow(tid, Here::At(&here), then)?;
+        if goes_elsewhere {
+            self.task(tid).stops_at = self.aim(tid, registers)?;
         }
+        Ok(())
     }
 
     /// Whether a thread at a watched address has come to execute it, though it is to stop
@@ -168,18 +236,126 @@ impl Supervisor {
     }
 
     /// The moment has come that was asked for.
-    pub(super) fn replay_arrived(&mut self, tid: Tid, registers: Recorded) -> Outcome<()> {
+    pub(super) fn replay_arrived(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        let gs_base = self.space_of(tid).read_slot(APP_GS);
+        let here = recorded(&registers, gs_base);
+        let then = self.arrive(tid, here)?;
+        self.follow(tid, Here::At(&here), then)?;
+        self.go_on(tid, registers)
+    }
+
+    /// The process that is looked at has ended, or no more of it was recorded.
+    pub(super) fn replay_over(
+        &mut self,
+        tid: Tid,
+        look: &Look,
+        last: Option<Recorded>,
+    ) -> Outcome<()> {
+        let then = match (look.to.get(), last) {
+            (Moment::At(position), _) => {
+                let how = format!("the process ended with event {}", self.replayer(tid).events);
+                self.miss(tid, &position, how)?
+            }
+            (_, Some(here)) => self.arrive(tid, here)?,
+            // It never executed anything.
+            (_, None) => Then::Enough,
+        };
+        self.follow(tid, Here::Over(last.as_ref()), then)?;
+        // There is nothing to go on with.
+        self.end_look(tid, look)
+    }
+
+    /// Looks at a moment, if it is the one that was meant.
+    fn arrive(&mut self, tid: Tid, registers: Recorded) -> Outcome<Then> {
         let look = self.replayer(tid).look().expect("somebody asked");
         let pc = registers.0[RIP];
-        if let Moment::At(position) = look.to
+        if let Moment::At(position) = look.to.get()
             && position.pc.is_some_and(|expected| expected != pc)
         {
-            let how = format!("the next instruction there is at {pc:#x}");
-            return Err(EngineError::NoMoment { position: position.to_string(), how }.into());
+            return self.miss(tid, &position, format!("the next instruction there is at {pc:#x}"));
         }
+        look.to.set(Moment::End);
         let scene = self.scene(tid, registers);
-        look.observer.borrow_mut().arrived(&scene);
-        self.end_look(&look)
+        Ok(look.observer.borrow_mut().arrived(&scene))
+    }
+
+    /// There is no such position.
+    fn miss(&mut self, tid: Tid, position: &Position, how: String) -> Outcome<Then> {
+        let look = self.replayer(tid).look().expect("somebody asked");
+        let error = EngineError::NoMoment { position: position.to_string(), how };
+        look.to.set(Moment::End);
+        let then = look.observer.borrow_mut().missed(&error.to_string());
+        then.ok_or_else(|| error.into())
+    }
+
+    /// Does what an observer wants. If that is to go on from here, it is left to the caller.
+    fn follow(&mut self, tid: Tid, here: Here, mut then: Then) -> Outcome<()> {
+        let look = self.replayer(tid).look().expect("somebody asked");
+        loop {
+            let (to, jumps) = match then {
+                Then::GoOn => return Ok(()),
+                Then::Watch(addresses) => {
+                    self.space_of(tid).code.borrow_mut().watch(&addresses);
+                    return Ok(());
+                }
+                Then::Enough => return self.end_look(tid, &look),
+                Then::Until(to) => (to, false),
+                Then::GoTo(to) => (to, true),
+            };
+            look.to.set(to);
+            let is_session = self.session.is_some();
+            let order = here.order(self.when(tid), to);
+            match (order, here.registers()) {
+                (Ordering::Equal, Some(registers)) => then = self.arrive(tid, *registers)?,
+                (Ordering::Greater, _) if !jumps || !self.has_shorter_way(tid, to) => {
+                    return Ok(());
+                }
+                _ if is_session => return self.go_to(tid, to),
+                // It goes forward only.
+                _ => return self.end_look(tid, &look),
+            }
+        }
+    }
+
+    /// Lets the running thread go on from here: to where it is to be looked at, to where it is
+    /// to be copied, or to what it stops for.
+    pub(super) fn go_on(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        self.keep_copy(tid, &registers)?;
+        self.task(tid).looked_at = None;
+        let at = self.aim(tid, &registers)?;
+        self.task(tid).stops_at = at;
+        match at {
+            Some(at) => self.run_up_to(tid, registers, at),
+            None => {
+                self.space_of(tid).stop_nowhere();
+                self.enter(tid, registers)
+            }
+        }
+    }
+
+    /// The count of instructions at which the thread is to stop next, if only that tells.
+    fn aim(&mut self, tid: Tid, registers: &Registers) -> Outcome<Option<u64>> {
+        let (event, since) = self.replayer(tid).resumed;
+        let next = self.replayer(tid).next.as_ref().expect("a stop was set");
+        let (last, is_own) = (next.at, next.cause.is_own());
+        let ticks = loop {
+            match self.replayer(tid).ticks_to_look(event, last.wrapping_sub(since)) {
+                Ok(ticks) => break ticks,
+                Err((position, how)) => {
+                    let gs_base = self.space_of(tid).read_slot(APP_GS);
+                    let here = recorded(registers, gs_base);
+                    let then = self.miss(tid, &position, how)?;
+                    self.follow(tid, Here::At(&here), then)?;
+                }
+            }
+        };
+        let look_at = ticks.map(|ticks| since.wrapping_add(ticks));
+        self.replayer(tid).look_at = look_at;
+        let count = self.space_of(tid).count();
+        let left = |at: u64| at.wrapping_sub(count);
+        let copy_at = self.copy_due(tid).filter(|at| left(*at) < left(last));
+        let stop_at = if is_own { None } else { Some(last) };
+        Ok([look_at, copy_at, stop_at].into_iter().flatten().min_by_key(|at| left(*at)))
     }
 
     fn scene(&mut self, tid: Tid, registers: Recorded) -> Scene<'_> {
@@ -195,15 +371,18 @@ impl Supervisor {
             position,
             registers,
             modules: replayer.modules.list(),
-            memory: &self.spaces[&space].memory,
+            space: &self.spaces[&space],
             tid,
         }
     }
 
     /// Nothing more is to be seen.
-    fn end_look(&mut self, look: &Look) -> Outcome<()> {
+    fn end_look(&mut self, tid: Tid, look: &Look) -> Outcome<()> {
+        self.report.events += self.replayer(tid).events;
         self.report.answer = Some(look.observer.borrow_mut().answer());
-        for task in self.tasks.values() {
+        self.sample_all();
+        for task in self.tasks.values_mut() {
+            task.state = State::Dying;
             // SAFETY: plain system call; these are our own tracees.
             unsafe { libc::kill(task.pid, libc::SIGKILL) };
         }

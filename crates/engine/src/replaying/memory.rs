@@ -1,13 +1,13 @@
 //! The map of memory, as the stream tells it.
 
 use super::modules::Module;
+use super::objects::new_object;
 use super::{Replayer, diverged};
 use crate::error::EngineError;
 use crate::inject::Part;
 use crate::memory::Address;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::ops::Range;
@@ -23,10 +23,7 @@ impl Replayer {
         let mut objects = self.objects.borrow_mut();
         let file = match objects.entry(object) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                let made = memfd_create(c"shared", MFdFlags::MFD_CLOEXEC);
-                new.insert(File::from(made.map_err(|error| making(error.into()))?))
-            }
+            Entry::Vacant(new) => new.insert(new_object().map_err(making)?),
         };
         if file.metadata().map_err(making)?.len() < size {
             file.set_len(size).map_err(making)?;
@@ -88,11 +85,13 @@ impl Supervisor {
     ) -> Outcome<()> {
         let range = at..at.saturating_add(size);
         self.forget_code(tid, range.clone())?;
-        // What is the engine's the program has never touched, though it may have asked for
+        let vacated = self.vacate(tid, &range)?;
+        // What else is the engine's the program has never touched, though it may have asked for
         // all memory from here to there.
         for part in without(&range, &self.space_of(tid).own_ranges()) {
             self.replay_map_part(tid, part.clone(), part.start - at, access, source)?;
         }
+        self.settle_elsewhere(tid, vacated)?;
         if let Source::Shared { object, offset } = source {
             self.replayer(tid).views.push((range.clone(), *object, *offset));
         }
@@ -185,9 +184,26 @@ impl Supervisor {
         range: Range<Address>,
         advice: i32,
     ) -> Outcome<()> {
+        // One that goes on alone has no children but copies, which are to have all.
+        if self.replayer(tid).alone {
+            return Ok(());
+        }
         for part in without(&range, &self.space_of(tid).own_ranges()) {
             let arguments = [part.start, part.end - part.start, advice as u64, 0, 0, 0];
             self.must(tid, "telling what a child is to have", libc::SYS_madvise, arguments)?;
+        }
+        self.replayer(tid).withheld.push(range);
+        Ok(())
+    }
+
+    /// Forks are to have what is there, whatever was said before.
+    pub(super) fn give_to_forks(&mut self, tid: Tid, range: Range<Address>) -> Outcome<()> {
+        for part in without(&range, &self.space_of(tid).own_ranges()) {
+            for advice in [libc::MADV_DOFORK, libc::MADV_KEEPONFORK] {
+                // Some of it may be gone, and is passed over.
+                let arguments = [part.start, part.end - part.start, advice as u64, 0, 0, 0];
+                self.call(tid, libc::SYS_madvise, arguments)?;
+            }
         }
         Ok(())
     }
@@ -233,10 +249,16 @@ impl Supervisor {
         if stays {
             flags |= libc::MREMAP_DONTUNMAP;
         }
+        let vacated = self.vacate(tid, &to)?;
         let (size, new_size) = (from.end - from.start, to.end - to.start);
         let arguments = [from.start, size, new_size, flags as u64, to.start, 0];
         self.must(tid, "moving recorded memory", libc::SYS_mremap, arguments)?;
-        self.replayer(tid).mapped.push(to.clone());
+        self.settle_elsewhere(tid, vacated)?;
+        let replayer = self.replayer(tid);
+        replayer.mapped.push(to.clone());
+        if replayer.withheld.iter().any(|held| held.start < from.end && from.start < held.end) {
+            replayer.withheld.push(to.clone());
+        }
         self.forget_modules(tid, &to);
         self.replayer(tid).modules.relocate(&from, to.start);
         if executable {

@@ -14,18 +14,27 @@ pub struct Outputs {
     error: Box<dyn Write>,
     /// The number of the write that is next; none if they come from one process alone.
     next: Option<u64>,
+    /// The last one that one process alone wrote. Whoever goes back does not write again.
+    last: Option<u64>,
     early: BTreeMap<u64, (Stream, Vec<u8>)>,
 }
 
 impl Outputs {
     pub fn new(output: Box<dyn Write>, error: Box<dyn Write>) -> Outputs {
-        Outputs { output, error, next: Some(0), early: BTreeMap::new() }
+        Outputs { output, error, next: Some(0), last: None, early: BTreeMap::new() }
     }
 
     fn add(&mut self, order: u64, stream: Stream, bytes: Vec<u8>) {
         let Some(mut next) = self.next else {
-            return self.write(stream, &bytes);
+            if self.last < Some(order) {
+                self.last = Some(order);
+                self.write(stream, &bytes);
+            }
+            return;
         };
+        if order < next {
+            return;
+        }
         self.early.insert(order, (stream, bytes));
         while let Some((stream, bytes)) = self.early.remove(&next) {
             self.write(stream, &bytes);

@@ -2,12 +2,10 @@
 
 use crate::memory::Address;
 use crate::ptrace::Registers;
-use crate::recording::recorded;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use why_record::registers::{RCX, RIP};
-use why_translate::context::APP_GS;
 
 impl Supervisor {
     /// Runs the thread until the process has executed so many instructions.
@@ -18,11 +16,14 @@ impl Supervisor {
         let left = at.wrapping_sub(count);
         self.task(tid).stops_at = Some(at);
         if left == 0 && self.replayer(tid).look_at == Some(at) {
-            let gs_base = self.space_of(tid).read_slot(APP_GS);
-            return self.replay_arrived(tid, recorded(&registers, gs_base));
+            return self.replay_arrived(tid, registers);
         }
         if left == 0 {
             let stop = self.replayer(tid).next.clone().expect("a stop was set");
+            if stop.at != at || stop.cause.is_own() {
+                // It is to be copied here.
+                return self.go_on(tid, registers);
+            }
             let repetitions = registers.rcx.wrapping_sub(stop.registers.0[RCX]);
             let repeats = |insn: Instruction| {
                 insn.is_string_instruction() && (insn.has_rep_prefix() || insn.has_repne_prefix())

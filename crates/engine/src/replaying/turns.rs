@@ -15,19 +15,20 @@ pub struct Turns {
 
 impl Supervisor {
     /// The process has come to one of its turns: its last one is over.
-    pub(super) fn waits_for_turn(&mut self, tid: Tid, order: u64) -> bool {
+    pub(super) fn waits_for_turn(&mut self, tid: Tid, order: u64) -> Outcome<bool> {
         self.end_turn(tid);
-        let replayer = self.replayer(tid);
-        if replayer.alone {
-            return false;
+        if self.replayer(tid).alone {
+            self.join_others(tid)?;
+            return Ok(false);
         }
+        let replayer = self.replayer(tid);
         replayer.turn = Some(order);
         let mut turns = replayer.turns.borrow_mut();
         if turns.next >= order {
-            return false;
+            return Ok(false);
         }
         turns.waiting.insert(order, tid);
-        true
+        Ok(true)
     }
 
     /// Whoever has the next turn can go on.
@@ -47,8 +48,9 @@ impl Supervisor {
     /// Lets those go on whose turn has come.
     pub(crate) fn replay_woken(&mut self) -> Outcome<()> {
         while let Some(tid) = self.woken.pop_front() {
-            if self.tasks.contains_key(&tid) {
-                self.replay_on(tid)?;
+            // It may have been ended because all has been seen.
+            if self.tasks.get(&tid).is_some_and(|task| task.state.is_of_use()) {
+                self.replay_revived(tid)?;
             }
         }
         self.look_for_missing_turn()
@@ -62,7 +64,8 @@ impl Supervisor {
         let turns = Rc::clone(&replayer.turns);
         let turns = turns.borrow();
         let waits = |tid: &Tid| turns.waiting.values().any(|waiting| waiting == tid);
-        if turns.waiting.is_empty() || !self.tasks.keys().all(waits) {
+        let mut living = self.tasks.values().filter(|task| task.state.is_of_use()).peekable();
+        if living.peek().is_none() || !living.all(|task| waits(&task.tid)) {
             return Ok(());
         }
         let event = self.replayers.values().map(|replayer| replayer.events).max().unwrap_or(0);

@@ -5,6 +5,7 @@ use super::minimal::Minima;
 use super::parse::Parsed;
 use super::plan::{Form, Part, Plan};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use why_tree::{Kind, NodeId, Role, Tree};
 
 struct Builder<'a, 'b> {
@@ -88,7 +89,7 @@ fn place(tree: &mut Tree, kinds: &[Kind], names: &[String], symbols: &[usize]) -
 
 impl Builder<'_, '_> {
     /// The smallest text that the parser takes in a part's place: one of any symbol that fits
-    /// there, or of its own symbol, or the part as it is.
+    /// there, or of its own symbol, or of a list its smallest element, or the part as it is.
     fn minimal(&mut self, part: &Part) -> Vec<u8> {
         let own = &self.text[part.span.clone()];
         let of_place = self.minima.of_place(part.place);
@@ -101,20 +102,22 @@ impl Builder<'_, '_> {
                 return smallest.to_vec();
             }
         }
-        own.to_vec()
+        let elements = part.children.iter().map(|&child| &self.parts[child]);
+        let elements = elements.filter(|child| part.nonempty && child.form == Form::Optional);
+        let smallest = elements.map(|child| child.span.clone()).min_by_key(Range::len);
+        smallest.map_or(own, |span| &self.text[span]).to_vec()
     }
 
     fn accepts(&mut self, part: &Part, smallest: &[u8], wide: bool) -> bool {
-        let (Some((node, parent)), Some(trial)) = (part.node, &mut self.trial) else {
+        let (Some((parent, start, end)), Some(trial)) = (part.around, &mut self.trial) else {
             return true;
         };
-        let (node, parent) = (&self.parsed.nodes[node], &self.parsed.nodes[parent]);
-        if parent.has_error {
+        let parent = &self.parsed.nodes[parent];
+        if parent.has_error || !trial.goes_on() {
             return true;
         }
         let key = (parent.symbol, part.symbol, part.place, wide);
-        *self.accepted.entry(key).or_insert_with(|| {
-            trial.fits(parent, node.span.clone(), (node.start, node.end), smallest)
-        })
+        let mut ask = || trial.fits(parent, part.span.clone(), (start, end), smallest);
+        *self.accepted.entry(key).or_insert_with(&mut ask)
     }
 }

@@ -2,8 +2,9 @@
 
 use super::Language;
 use crate::brackets;
+use nix::time::{ClockId, clock_gettime};
 use std::ops::{ControlFlow, Range};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tree_sitter::{ParseOptions, ParseState, Parser, Point};
 
 pub(super) struct Parsed {
@@ -38,8 +39,10 @@ const TAGS: usize = 100;
 const STEPS: usize = 1_000_000;
 const STEPS_FOR_A_BYTE: usize = 50;
 
-/// And for how long in any case.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// And for how much of the processor's time in any case: steps over what does not fit differ
+/// in what they take.
+const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE_FOR_A_BYTE: Duration = Duration::from_micros(3);
 
 pub(super) fn parse(language: &Language, text: &[u8]) -> Option<Parsed> {
     if language.tags.is_some() && brackets::depth_of_tags(text) > TAGS {
@@ -63,6 +66,11 @@ fn unfit(nodes: &[Parse]) -> impl Iterator<Item = &Parse> {
     })
 }
 
+/// What this thread has used of the processor's time.
+pub(super) fn used() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}
+
 pub(super) struct Reader {
     parser: Parser,
 }
@@ -83,12 +91,13 @@ impl Reader {
         fits: bool,
     ) -> Option<tree_sitter::Tree> {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
-        let begun = Instant::now();
+        let patience = PATIENCE + PATIENCE_FOR_A_BYTE * length.try_into().unwrap_or(u32::MAX);
+        let end = used() + patience;
         // The parser asks once in a hundred steps.
         let mut left = (STEPS + STEPS_FOR_A_BYTE * length) / 100;
         let mut ask = |state: &ParseState| {
             left = left.saturating_sub(1);
-            let over = left == 0 || begun.elapsed() > PATIENCE || fits && state.has_error();
+            let over = left == 0 || used() > end || fits && state.has_error();
             if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let mut from = |at: usize, _| {

@@ -7,6 +7,7 @@ use super::trial::Trial;
 use super::types::Types;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use tree_sitter::Point;
 
 pub(super) struct Plan<'a> {
     pub parts: Vec<Part>,
@@ -25,8 +26,8 @@ pub(super) struct Part {
     pub form: Form,
     /// One of its children has to stay.
     pub nonempty: bool,
-    /// The node that it is, and the one around it, if it is one.
-    pub node: Option<(usize, usize)>,
+    /// The node around it and where it begins and ends there, if others may take its place.
+    pub around: Option<(usize, Point, Point)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -144,7 +145,7 @@ impl Planner<'_, '_> {
         let symbol = self.symbol(symbol);
         let place = self.place(vec![symbol]);
         let children = Vec::new();
-        let part = Part { symbol, place, span, children, form, nonempty: false, node: None };
+        let part = Part { symbol, place, span, children, form, nonempty: false, around: None };
         self.plan.parts.push(part);
         self.plan.parts.len() - 1
     }
@@ -157,7 +158,7 @@ impl Planner<'_, '_> {
         let mut between: Option<(usize, usize)> = None;
         for at in 0..node.children.len() {
             if between.is_none_or(|(_, last)| at > last) {
-                between = self.content(part, node, at).or_else(|| self.list(part, node, at));
+                between = self.content(part, node, at).or_else(|| self.list(part, index, at));
             }
             let within = between.map_or(part, |(part, _)| part);
             self.add_node(within, index, at);
@@ -181,8 +182,9 @@ impl Planner<'_, '_> {
     }
 
     /// The elements of a list of which one is needed, as a part, and the last child in it.
-    fn list(&mut self, part: usize, node: &Parse, at: usize) -> Option<(usize, usize)> {
+    fn list(&mut self, part: usize, parent: usize, at: usize) -> Option<(usize, usize)> {
         let nodes = self.nodes;
+        let node = &nodes[parent];
         let first = &nodes[node.children[at]];
         let run = *self.removals.run_of.get(&node.children[at])?;
         let slot = self.types.slot(node.symbol, first.field);
@@ -193,10 +195,11 @@ impl Planner<'_, '_> {
         let ends = |at: &usize| self.removals.separators[node.children[*at]];
         let last =
             Some(last + 1).filter(|at| *at < node.children.len() && ends(at)).unwrap_or(last);
-        let span = first.span.start..nodes[node.children[last]].span.end;
+        let end = &nodes[node.children[last]];
         let symbol = format!("list in {}", node.symbol);
-        let list = self.add(part, &symbol, span, Form::Needed);
+        let list = self.add(part, &symbol, first.span.start..end.span.end, Form::Needed);
         self.plan.parts[list].nonempty = true;
+        self.plan.parts[list].around = Some((parent, first.start, end.end));
         Some((list, last))
     }
 
@@ -223,7 +226,7 @@ impl Planner<'_, '_> {
         let within = self.with_signs(within, around, at, removal);
         let part = self.add(within, node.symbol, node.span.clone(), form);
         self.plan.parts[part].place = self.slot(around, node, removal);
-        self.plan.parts[part].node = Some((index, parent));
+        self.plan.parts[part].around = Some((parent, node.start, node.end));
         self.rest.push((part, index));
     }
 

@@ -117,10 +117,10 @@ impl<'a> Removals<'a> {
                 only: parent.children.iter().filter(same).nth(1).is_none(),
             };
             self.of[index] = *known.entry(pattern).or_insert_with(|| match &mut self.trial {
-                Some(trial) if !parent.has_error => {
+                Some(trial) if !parent.has_error && trial.goes_on() => {
                     try_ways(trial, parent, child, before, behind, separator)
                 }
-                // Where nothing fits anyway, what is published has to do.
+                // Where nothing fits anyway or time is over, what is published has to do.
                 _ if separator.is_some() => Removal::Listed,
                 _ => Removal::Alone,
             });

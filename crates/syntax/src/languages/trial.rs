@@ -1,9 +1,10 @@
 //! Asks the parser whether a text would still fit with a change.
 
 use super::Language;
-use super::parse::{Parse, Parsed, Reader};
+use super::parse::{Parse, Parsed, Reader, used};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use std::time::Duration;
 use tree_sitter::{InputEdit, Point};
 use why_tree::Spacing;
 
@@ -16,18 +17,42 @@ pub(super) struct Trial<'a> {
     fits: bool,
     /// Which of the outermost parts fit alone.
     alone: FxHashMap<usize, bool>,
+    /// What is left of the time for this.
+    left: Duration,
 }
+
+/// How much of the processor's time all trials together may take.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 impl<'a> Trial<'a> {
     pub fn new(language: &Language, parsed: &'a Parsed, text: &'a [u8]) -> Option<Trial<'a>> {
         let reader = Reader::new(language)?;
         let fits = !parsed.tree.root_node().has_error();
         let spacing = language.spacing();
-        Some(Trial { reader, parsed, text, spacing, fits, alone: FxHashMap::default() })
+        let alone = FxHashMap::default();
+        Some(Trial { reader, parsed, text, spacing, fits, alone, left: PATIENCE })
+    }
+
+    /// Whether there is time for more.
+    pub fn goes_on(&self) -> bool {
+        !self.left.is_zero()
     }
 
     /// Whether a node is still one of its kind, without errors, with another text in it.
     pub fn fits(
+        &mut self,
+        parent: &Parse,
+        span: Range<usize>,
+        points: (Point, Point),
+        with: &[u8],
+    ) -> bool {
+        let begun = used();
+        let fits = self.parse_with(parent, span, points, with);
+        self.left = self.left.saturating_sub(used().saturating_sub(begun));
+        fits
+    }
+
+    fn parse_with(
         &mut self,
         parent: &Parse,
         span: Range<usize>,

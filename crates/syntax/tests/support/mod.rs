@@ -2,7 +2,14 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+use nix::time::{ClockId, clock_gettime};
+use std::time::Duration;
 use why_tree::{NodeId, Role, Shown, Tree};
+
+/// What this thread has used of the processor's time: however busy the machine is.
+pub fn used() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
+}
 
 /// Numbers that look random and are the same each time.
 pub struct Random(pub u64);

@@ -2,7 +2,6 @@
 //! targets, or, for a return that belongs to a call in the unit, straight on.
 
 use super::{Pad, PadTo, TranslateError, Translator};
-use crate::Tool;
 use crate::context::{SAVED_RCX, SAVED_RDX, TARGETS};
 use crate::count::{Addition, Through};
 use crate::emit::reg;
@@ -69,7 +68,7 @@ impl Translator<'_> {
 
     /// Goes to the application address in rcx; rcx and rdx have been saved.
     fn through_table(&mut self, executed: u32) {
-        if self.request.tool == Tool::Exact && self.request.at_most.is_some() {
+        if self.request.tool.is_exact() && self.request.at_most.is_some() {
             self.stub(None, ExitKind::Indirect, executed);
             return;
         }
@@ -153,11 +152,11 @@ impl Translator<'_> {
 
     /// Adds to the count, if it was planned so, while an indirect branch has saved rdx.
     fn count_at_branch(&mut self) {
-        if self.checks() {
-            return;
-        }
         let planned = self.counting.iter().find(|a| a.through == Through::Branch);
-        if let Some(&Addition { instructions, .. }) = planned {
+        if let Some(&Addition { instructions, looks, .. }) = planned {
+            if looks && self.checks() {
+                return;
+            }
             let slot = self.slot(self.spans.len() - 1);
             self.e.add_through(reg::RDX, slot, instructions as i32);
             self.note_counted(instructions);

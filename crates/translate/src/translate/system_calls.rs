@@ -1,7 +1,6 @@
 //! System calls: made right in the cache, or left to the supervisor.
 
 use super::{Calls, Pad, PadTo, Translator};
-use crate::Tool;
 use crate::context::{
     CALL_CLASS, CALL_CLASSES, CALLS_IN_PROCESS, CLASS_SIZES, CallClass, LAST_CALL, LOG_HEADER,
     LOG_NEXT, LOG_ROOM, MAP_FLAGS, MAP_PROTECTIONS, OPENS_WATCHED, OTHERS_READY, SAVED_RCX,
@@ -10,7 +9,7 @@ use crate::context::{
 use crate::emit::{Patch, reg};
 use crate::scan::Scanned;
 use crate::unit::{ExitKind, SpanDetail};
-use why_trace::register::{RDI, RSI};
+use why_trace::register::{R10, RDI, RSI};
 
 impl Translator<'_> {
     /// A system call; true if the unit ends here. The hardware leaves the return
@@ -46,7 +45,7 @@ impl Translator<'_> {
                 self.logged_or_replayed(Some(class), next, executed);
                 return false;
             }
-            None if self.request.tool == Tool::Exact && self.request.calls != Calls::Made => {
+            None if matches!(self.request.calls, Calls::Logged | Calls::Replayed) => {
                 self.logged_or_replayed(None, next, executed);
                 return false;
             }
@@ -67,7 +66,9 @@ impl Translator<'_> {
 
     fn logged_or_replayed(&mut self, class: Option<CallClass>, next: u64, executed: u32) {
         match self.request.calls {
-            Calls::Made => unreachable!("no class of these calls is a logged one"),
+            Calls::Made | Calls::NotYetLogged => {
+                unreachable!("no class of these calls is a logged one")
+            }
             Calls::Logged => self.logged_call(class, next, executed),
             Calls::Replayed => self.replayed_call(class, next, executed),
         }
@@ -116,6 +117,7 @@ impl Translator<'_> {
         e.load(reg::RCX, LAST_CALL);
         e.store_at(RDI, 0, reg::RCX);
         e.store_at(RDI, 8, reg::RAX);
+        e.store_at(RDI, 16, R10);
         e.bytes(&[0x48, 0x0f, 0xbe, 0x4f, 0x0f]); // movsx rcx, byte [rdi + 15]
         e.lea(reg::RCX, reg::RCX, 1);
         let failed = e.jrcxz();

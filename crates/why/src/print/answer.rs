@@ -2,10 +2,9 @@
 //! where the user is.
 
 use crate::criterion::Value as Wanted;
-use crate::executions::View;
 use crate::images::{Images, SceneMemory, innermost};
 use serde::{Deserialize, Serialize};
-use why_engine::{Observer, Scene};
+use why_engine::Scene;
 use why_symbols::{Called, End, Kind, Modules, Variable};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -70,21 +69,6 @@ pub struct Asker {
     pub value: Option<Wanted>,
     /// Values of all frames are wanted, not only of one.
     pub all_variables: bool,
-    pub answer: Option<Answer>,
-}
-
-impl View for Asker {
-    fn look(&mut self, scene: &Scene, images: &mut Images, frame: Option<u64>) {
-        let modules = images.modules(scene);
-        let answer = self.ask(scene, &modules, frame);
-        if answer.is_some() {
-            self.answer = answer;
-        }
-    }
-
-    fn answer(&mut self) -> serde_json::Value {
-        serde_json::to_value(&self.answer).expect("plain data")
-    }
 }
 
 /// A function of a frame.
@@ -97,7 +81,8 @@ struct Function<'a> {
 
 impl Asker {
     /// Of the frame with this canonical frame address, if one is given: none if it has gone.
-    fn ask(&self, scene: &Scene, modules: &Modules, cfa: Option<u64>) -> Option<Answer> {
+    pub fn ask(&self, scene: &Scene, images: &mut Images, cfa: Option<u64>) -> Option<Answer> {
+        let modules = &images.modules(scene);
         let memory = &SceneMemory(scene);
         let trace = modules.backtrace(memory, innermost(scene));
         let functions: Vec<Function> = trace
@@ -201,21 +186,5 @@ fn value_seen(
                 value: value.text(modules, memory),
             })
         }
-    }
-}
-
-/// Looks at a moment.
-pub struct AtMoment {
-    pub images: Images,
-    pub asker: Asker,
-}
-
-impl Observer for AtMoment {
-    fn arrived(&mut self, scene: &Scene) {
-        self.asker.look(scene, &mut self.images, None);
-    }
-
-    fn answer(&mut self) -> serde_json::Value {
-        self.asker.answer()
     }
 }

@@ -8,17 +8,18 @@ use object::{Object, ObjectSymbol};
 
 use crate::access::{Access, Kind};
 use crate::cases::{CASES, Case};
-use crate::oracle;
+use crate::oracle::{self, Surroundings};
 use crate::support::assemble;
 use crate::support::job::Job;
 use crate::support::needs;
-use crate::{difference, listed_by_why};
+use crate::{REPLAYED, RUN, difference};
 
 /// Who lists the accesses of a program.
 type Lister = fn(&Job) -> Result<Vec<Access>, String>;
 
 pub fn trials() -> Vec<Trial> {
-    let listers: [(&str, Lister); 2] = [("single-stepped", stepped), ("why", listed_by_why)];
+    let listers: [(&str, Lister); 3] =
+        [("single-stepped", stepped), (RUN.name, RUN.list), (REPLAYED.name, REPLAYED.list)];
     CASES.iter().flat_map(|case| listers.map(|(name, lister)| trial(case, name, lister))).collect()
 }
 
@@ -42,7 +43,7 @@ fn test(case: &Case, name: &str, lister: Lister) -> Result<Completion, Failed> {
 }
 
 fn stepped(job: &Job) -> Result<Vec<Access>, String> {
-    Ok(oracle::record(job, 0)?.accesses)
+    Ok(oracle::record(job, Surroundings::default())?.accesses)
 }
 
 /// The stack is memory of the program, so that its addresses are known; the stack

@@ -759,6 +759,37 @@ pub const CASES: &[Case] = &[
                    unmasked w value 64",
     },
     Case {
+        // A recording tells what comes of these, and a replay does not execute them.
+        name: "instructions whose results vary",
+        needs: &[],
+        code: "mov ebx, 3
+               lea rbp, [rip + table]
+               again: rdtsc
+               xor ecx, ecx
+               stores: mov [rbp + rcx + 16], eax
+               xor eax, eax
+               saves: push rbx
+               cpuid
+               restores: pop rbx
+               lea rcx, [rbp + 32]
+               tells: sidt [rcx + rbx * 2]
+               dec ebx
+               jnz again",
+        data: "table: .skip 64",
+        accesses: "stores w table+16 4
+                   saves w top-8 8
+                   restores r top-8 8
+                   tells w table+38 10
+                   stores w table+16 4
+                   saves w top-8 8
+                   restores r top-8 8
+                   tells w table+36 10
+                   stores w table+16 4
+                   saves w top-8 8
+                   restores r top-8 8
+                   tells w table+34 10",
+    },
+    Case {
         // The handler makes the page accessible, spoils the registers, and leaves
         // without touching the frame, whose place depends on the processor.
         name: "rep that is interrupted by a repaired fault",

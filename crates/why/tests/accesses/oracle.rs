@@ -20,11 +20,19 @@ use crate::reserve;
 use crate::support::job::Job;
 use crate::support::single_step::{self, Step, Visitor};
 
-/// What the job's program accesses, when it maps memory below so many bytes that are
-/// not its own.
-pub fn record(job: &Job, reserved: u64) -> Result<Recorded, String> {
+/// What is different for a program under `why`, and for the oracle's, too.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Surroundings {
+    /// It maps memory below so many bytes that are not its own.
+    pub reserved: u64,
+    /// Entries of the auxiliary vector that it is not shown.
+    pub hidden: &'static [u64],
+}
+
+/// What the job's program accesses.
+pub fn record(job: &Job, surroundings: Surroundings) -> Result<Recorded, String> {
     let mut oracle = Oracle {
-        reserved,
+        surroundings,
         memory: None,
         announced: Announced::Nothing,
         recorded: Recorded::default(),
@@ -37,11 +45,24 @@ pub fn record(job: &Job, reserved: u64) -> Result<Recorded, String> {
 pub struct Recorded {
     /// In program order.
     pub accesses: Vec<Access>,
+    /// How many instructions had been executed before each.
+    before: Vec<u64>,
+    executed: u64,
     /// By address, as last executed there.
     instructions: HashMap<u64, Instruction>,
 }
 
 impl Recorded {
+    /// Those of the first so many instructions.
+    pub fn within(&self, instructions: u64) -> &[Access] {
+        &self.accesses[..self.before.partition_point(|before| *before < instructions)]
+    }
+
+    fn add(&mut self, accesses: Vec<Access>) {
+        self.before.extend(accesses.iter().map(|_| self.executed));
+        self.accesses.extend(accesses);
+    }
+
     pub fn disassembled(&self, pc: u64) -> String {
         let mut text = String::new();
         match self.instructions.get(&pc) {
@@ -53,7 +74,7 @@ impl Recorded {
 }
 
 struct Oracle {
-    reserved: u64,
+    surroundings: Surroundings,
     /// The stepped program's, from its first instruction on.
     memory: Option<File>,
     announced: Announced,
@@ -69,7 +90,14 @@ enum Announced {
 
 impl Visitor for Oracle {
     fn at_entry(&mut self, pid: Pid) -> nix::Result<()> {
-        if self.reserved > 0 { reserve::reserve(pid, self.reserved) } else { Ok(()) }
+        match self.surroundings.reserved {
+            0 => Ok(()),
+            bytes => reserve::reserve(pid, bytes),
+        }
+    }
+
+    fn hidden(&self) -> &[u64] {
+        self.surroundings.hidden
     }
 
     fn before(&mut self, pid: Pid, general: &user_regs_struct) -> nix::Result<()> {
@@ -95,13 +123,14 @@ impl Visitor for Oracle {
         }
         match std::mem::replace(&mut self.announced, Announced::Nothing) {
             Announced::Repeatedly(repetition) => {
-                self.recorded.accesses.extend(repetition.accesses_until(registers));
+                self.recorded.add(repetition.accesses_until(registers));
             }
             Announced::Once(accesses) if step == Step::Executed => {
-                self.recorded.accesses.extend(accesses);
+                self.recorded.add(accesses);
             }
             _ => {}
         }
+        self.recorded.executed += u64::from(step == Step::Executed);
     }
 }
 

@@ -4,8 +4,6 @@
 //! comes to lie below. Where the addresses of two runs are compared, the other one
 //! has to do without that part too.
 
-use std::path::Path;
-
 use libc::{c_long, user_regs_struct};
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
@@ -15,7 +13,6 @@ use nix::unistd::Pid;
 use crate::support::assemble;
 use crate::support::job::{Before, Job};
 use crate::support::run;
-use crate::support::why::{self, Tool};
 
 /// Maps a page and writes its address to standard output.
 const MAPS_A_PAGE: &str = "xor edi, edi\n mov esi, 4096\n mov edx, 3\n mov r10d, 0x22\n \
@@ -23,20 +20,20 @@ const MAPS_A_PAGE: &str = "xor edi, edi\n mov esi, 4096\n mov edx, 3\n mov r10d,
                            mov [rsp - 8], rax\n mov edi, 1\n lea rsi, [rsp - 8]\n mov edx, 8\n \
                            mov eax, 1\n syscall\n mov edi, 0\n mov eax, 60\n syscall\n";
 
-/// By how many bytes mappings lie lower under `why` than natively.
-pub fn bytes_taken(tool: Tool) -> Result<u64, String> {
+/// By how many bytes mappings lie lower under `why` than natively, when a program's output
+/// there is found out like this.
+pub fn bytes_taken(output: fn(&Job) -> Result<Vec<u8>, String>) -> Result<u64, String> {
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let program = assemble::program(MAPS_A_PAGE, dir.path())?;
     let job = Job::new(program).before(Before::NoRandomLayout);
-    let native = mapped_at(&job)?;
-    let under = mapped_at(&why::under(&job, tool, Path::new(why::WHY))?.job)?;
+    let native = address(run::run(&job)?.stdout)?;
+    let under = address(output(&job)?)?;
     native.checked_sub(under).ok_or_else(|| "mappings lie higher under why".into())
 }
 
-fn mapped_at(job: &Job) -> Result<u64, String> {
-    let outcome = run::run(job)?;
-    let bytes = outcome.stdout.as_slice().try_into();
-    bytes.map(u64::from_le_bytes).map_err(|_| format!("no address, but {outcome:?}"))
+fn address(written: Vec<u8>) -> Result<u64, String> {
+    let bytes = written.as_slice().try_into();
+    bytes.map(u64::from_le_bytes).map_err(|_| format!("no address, but {written:?}"))
 }
 
 /// Makes a program that is stopped at its first instruction map so many bytes, which

@@ -80,8 +80,8 @@ fn scribble_on(setting: &Setting, words: &[&str], turn: usize, random: &mut Rand
     // SAFETY: it only sets a limit, by a plain system call.
     unsafe { command.pre_exec(move || in_child.set_limit()) };
     let mut why = command.spawn().unwrap();
-    thread::sleep(Duration::from_millis(30 + random.below(150) as u64));
-    let target = child_of(why.id() as i32).and_then(child_of);
+    let target = target_of(&mut why);
+    thread::sleep(Duration::from_millis(random.below(150) as u64));
     for _ in 0..1 + random.below(3) {
         if let Some(written) = target.and_then(|target| scribble(target, random)) {
             println!("{turn}: {written}");
@@ -95,6 +95,20 @@ fn scribble_on(setting: &Setting, words: &[&str], turn: usize, random: &mut Rand
     let said = said_at_end(&mut why);
     assert!(said.lines().count() <= 1 && !said.contains("defect"), "{said}");
     none_left(&mark).unwrap();
+}
+
+/// The target once it is prepared; none if all is over before.
+fn target_of(why: &mut Child) -> Option<i32> {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while why.try_wait().unwrap().is_none() {
+        let target = child_of(why.id() as i32).and_then(child_of);
+        if target.and_then(engines_own).is_some() {
+            return target;
+        }
+        assert!(Instant::now() < deadline, "the target does not begin");
+        thread::sleep(Duration::from_millis(5));
+    }
+    None
 }
 
 fn said_at_end(why: &mut Child) -> String {

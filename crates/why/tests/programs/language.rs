@@ -21,8 +21,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::new("python-test_threading", || python_tests("test_threading"))
         .tools(&[Tool::None, Tool::Count]),
     Program::new("python-test_subprocess", || python_tests("test_subprocess"))
-        .tools(&[Tool::None, Tool::Count])
-        .not_replayed("its two million events take minutes"),
+        .tools(&[Tool::None, Tool::Count]),
     Program::new("node", node),
     Program::new("java", java).tools(&[Tool::None, Tool::Count]),
     Program::new("rust", rust),

@@ -1,5 +1,5 @@
 //! Real programs doing whole jobs: natively and under `why` with the same result; and
-//! recorded, and replayed twice.
+//! recorded, and replayed: plainly, with memory compared, and from checkpoints.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -17,7 +17,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use libtest_mimic::{Arguments, Failed, Trial};
 use tempfile::TempDir;
 
 use support::compare;
@@ -38,13 +38,11 @@ pub struct Program {
     pub tools: &'static [Tool],
     /// Does the job have a server, which listens on `$PORT`?
     pub serves: bool,
-    /// Why it cannot be replayed yet.
-    pub not_replayed: Option<&'static str>,
 }
 
 impl Program {
     pub const fn new(name: &'static str, job: fn() -> Result<Job, String>) -> Program {
-        Program { name, job, masks: &[], tools: &Tool::ALL, serves: false, not_replayed: None }
+        Program { name, job, masks: &[], tools: &Tool::ALL, serves: false }
     }
 
     pub const fn masks(self, masks: &'static [Mask]) -> Program {
@@ -57,10 +55,6 @@ impl Program {
 
     pub const fn serves(self) -> Program {
         Program { serves: true, ..self }
-    }
-
-    pub const fn not_replayed(self, reason: &'static str) -> Program {
-        Program { not_replayed: Some(reason), ..self }
     }
 }
 
@@ -93,17 +87,13 @@ fn trials_of(program: &'static Program) -> impl Iterator<Item = Trial> {
             Under::Run(tool) => tool.name(),
             Under::Record => "recorded",
         };
-        Trial::ignorable_test(format!("{} {name}", program.name), move || {
-            if let (Under::Record, Some(reason)) = (under, program.not_replayed) {
-                return Ok(Completion::ignored_with(reason));
-            }
+        Trial::test(format!("{} {name}", program.name), move || {
             let native = native.get_or_init(|| run_natively(program));
             let (job, expected) = native.as_ref().map_err(Failed::from)?;
             match under {
                 Under::Run(tool) => test(program, tool, job, expected),
                 Under::Record => test_recorded(program, job, expected),
             }
-            .map(|()| Completion::Completed)
         })
     })
 }
@@ -135,24 +125,22 @@ fn test(program: &Program, tool: Tool, job: &Job, native: &Outcome) -> Result<()
     Ok(())
 }
 
+/// Large programs have much memory, so it is not told too often.
+const OPTIONS: &[&str] = &["--hash=200", "--checkpoints=0"];
+
 /// The recording is replayed from another directory than it was made in, when the job's own
 /// one is gone.
 fn test_recorded(program: &Program, job: &Job, native: &Outcome) -> Result<(), Failed> {
     let port = Port::free()?;
     let directory = TempDir::new()?;
     let (made, moved) = (directory.path().join("made"), directory.path().join("moved"));
-    let recorder = recording::recorder(&port.given_to(job), &made, &[]);
+    let recorder = recording::recorder(&port.given_to(job), &made, OPTIONS);
     let (recorded, its_directory) = run::run_to_the_letter(&recorder)?;
     let shown = run::without_directory(recorded.clone(), &its_directory);
     compare::same(native, &masked(program, port, shown))
         .map_err(|error| format!("recorded: {error}"))?;
     fs::rename(made, &moved)?;
-    for time in ["once", "twice"] {
-        let replayed = recording::replay::<&str>(&moved, &[])?;
-        recording::same(&recorded, &replayed)
-            .map_err(|error| format!("replayed {time}: {error}"))?;
-    }
-    Ok(())
+    Ok(recording::replays(&moved, &recorded)?)
 }
 
 fn masked(program: &Program, port: Port, outcome: Outcome) -> Outcome {

@@ -23,6 +23,7 @@ pub mod random;
 pub mod recorded;
 pub mod recording;
 pub mod report;
+pub mod retraced;
 pub mod run;
 pub mod seccomp;
 pub mod single_step;

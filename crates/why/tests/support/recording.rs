@@ -1,13 +1,15 @@
 //! The command lines of `why record` and `why replay`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
-use why_record::event::{Event, Stream};
+use why_record::event::{Cause, Event, Stream};
 use why_record::store::Recording;
 use why_record::stream::Reader;
+use why_record::summary;
 
 use crate::support::job::Job;
 use crate::support::outcome::{Ended, Outcome};
@@ -78,17 +80,67 @@ pub fn status(recorded: Ended) -> Result<i32, String> {
     }
 }
 
+/// Replays a recording in all ways: plainly, with memory compared, and from checkpoints.
+pub fn replays(path: &Path, recorded: &Outcome) -> Result<(), String> {
+    let whole = |how: &str, options: &[&str]| {
+        same(recorded, &replay(path, options)?).map_err(|error| format!("{how}: {error}"))
+    };
+    whole("replayed", &[])?;
+    whole("replayed with memory compared", &["--verify"])?;
+    from_checkpoints(path, recorded)
+}
+
+/// From an early and from a late checkpoint on.
+fn from_checkpoints(path: &Path, recorded: &Outcome) -> Result<(), String> {
+    for checkpoint in checkpoints(path).map_err(|error| format!("checkpoints: {error}"))? {
+        let from = format!("--from={}.0", checkpoint.events + 1);
+        let replayed = replay(path, &[&from])?;
+        same_end(recorded, &replayed)
+            .and_then(|()| is_rest(&checkpoint, recorded, &replayed))
+            .map_err(|error| format!("replayed with {from}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// Whether the replay wrote what was written behind the checkpoint.
+fn is_rest(from: &FromCheckpoint, recorded: &Outcome, replayed: &Output) -> Result<(), String> {
+    let streams = [
+        ("output", &recorded.stdout, &replayed.stdout, from.stdout),
+        ("error", &recorded.stderr, &replayed.stderr, from.stderr),
+    ];
+    for (name, recorded, replayed, size) in streams {
+        let text = String::from_utf8_lossy(replayed);
+        if replayed.len() as u64 != size {
+            return Err(format!("not {size} bytes to standard {name}: {text:?}"));
+        }
+        if !is_within(replayed, recorded) {
+            return Err(format!("it wrote something else to standard {name}: {text:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether all these lines are at the end of some others, in this order. Between them there
+/// may be those of other processes, which are not replayed.
+fn is_within(lines: &[u8], others: &[u8]) -> bool {
+    let split = |text: &'_ [u8]| {
+        text.split_inclusive(|b| *b == b'\n').map(<[u8]>::to_vec).rev().collect::<Vec<_>>()
+    };
+    let mut others = split(others).into_iter();
+    split(lines).iter().all(|line| others.any(|other| other.ends_with(line)))
+}
+
 /// A checkpoint of the first process, and what it wrote from there on: how many bytes to
 /// standard output and standard error.
-pub struct FromCheckpoint {
-    pub events: u64,
-    pub stdout: u64,
-    pub stderr: u64,
+struct FromCheckpoint {
+    events: u64,
+    stdout: u64,
+    stderr: u64,
 }
 
 /// The first and the last checkpoint of a recording's first process; none only if it takes
 /// turns with others that it shares memory with.
-pub fn checkpoints(path: &Path) -> Result<Vec<FromCheckpoint>, String> {
+fn checkpoints(path: &Path) -> Result<Vec<FromCheckpoint>, String> {
     let recording = Recording::open(path);
     let manifest = recording.manifest().map_err(|error| error.to_string())?;
     let process = manifest.finished.ok_or("the recording is not finished")?.process;
@@ -127,8 +179,44 @@ pub fn checkpoints(path: &Path) -> Result<Vec<FromCheckpoint>, String> {
     Ok(found.into_iter().map(from).collect())
 }
 
+/// How many instructions each process executed.
+pub fn executed(path: &Path) -> Result<BTreeMap<i32, u64>, String> {
+    let recording = Recording::open(path);
+    let processes = summary::processes(&recording).map_err(|error| error.to_string())?;
+    let count = |event: &Event| match event {
+        // It stopped before one whose result is told.
+        Event::Stopped { instructions, cause: Cause::Instruction, .. } => instructions + 1,
+        Event::Stopped { instructions, .. } => *instructions,
+        _ => 0,
+    };
+    let executed = |process: i32| {
+        let events = numbered_events(&recording, process)?;
+        Ok((process, events.iter().map(|(_, event)| count(event)).sum()))
+    };
+    processes.iter().map(|process| executed(process.pid)).collect()
+}
+
+/// The events with which a thread of the first process goes on, and how many instructions it
+/// executes from there on.
+pub fn stretches(path: &Path) -> Result<Vec<(u64, u64)>, String> {
+    let recording = Recording::open(path);
+    let manifest = recording.manifest().map_err(|error| error.to_string())?;
+    let process = manifest.finished.ok_or("the recording is not finished")?.process;
+    let mut stretches = Vec::new();
+    for (number, event) in numbered_events(&recording, process)? {
+        match event {
+            Event::Resumed { .. } => stretches.push((number, 0)),
+            Event::Stopped { instructions, .. } => {
+                stretches.last_mut().ok_or("nobody runs")?.1 = instructions;
+            }
+            _ => {}
+        }
+    }
+    Ok(stretches)
+}
+
 /// The events of a process, which are counted from one on.
-fn numbered_events(recording: &Recording, process: i32) -> Result<Vec<(u64, Event)>, String> {
+pub fn numbered_events(recording: &Recording, process: i32) -> Result<Vec<(u64, Event)>, String> {
     let mut events = Vec::new();
     for program in 1.. {
         let path = recording.stream(process, program);

@@ -21,12 +21,14 @@ use crate::support::leftover::Mark;
 use crate::support::run;
 use crate::support::seccomp;
 
-/// Entries of the auxiliary vector that the engine hides from programs; turned
-/// into AT_IGNORE here too, because start-up code takes another path without them.
-const HIDDEN: &[u64] = &[];
-
 /// Sees every step of a program.
 pub trait Visitor {
+    /// Entries of the auxiliary vector that the engine hides from programs; turned
+    /// into AT_IGNORE here too, because start-up code takes another path without them.
+    fn hidden(&self) -> &[u64] {
+        &[]
+    }
+
     /// The program is about to execute its very first instruction.
     fn at_entry(&mut self, _: Pid) -> nix::Result<()> {
         Ok(())
@@ -99,7 +101,7 @@ pub fn visit(job: &Job, visitor: &mut impl Visitor) -> Result<(), String> {
 fn step_to_the_end(pid: Pid, visitor: &mut impl Visitor) -> nix::Result<()> {
     let at_entry = waitpid(pid, None)?;
     assert!(matches!(at_entry, WaitStatus::Stopped(_, Signal::SIGTRAP)), "{at_entry:?}");
-    hide_auxiliary_entries(pid)?;
+    hide_auxiliary_entries(pid, visitor.hidden())?;
     visitor.at_entry(pid)?;
     let mut registers = ptrace::getregs(pid)?;
     let mut signal = None;
@@ -180,9 +182,9 @@ fn is_caught(pid: Pid, signal: Signal) -> bool {
 }
 
 /// The stack at entry: argc, argv, 0, envp, 0, then pairs of key and value.
-fn hide_auxiliary_entries(pid: Pid) -> nix::Result<()> {
+fn hide_auxiliary_entries(pid: Pid, hidden: &[u64]) -> nix::Result<()> {
     const AT_IGNORE: i64 = 1;
-    if HIDDEN.is_empty() {
+    if hidden.is_empty() {
         return Ok(());
     }
     let read = |address: u64| ptrace::read(pid, address as ptrace::AddressType);
@@ -198,7 +200,7 @@ fn hide_auxiliary_entries(pid: Pid) -> nix::Result<()> {
         if key == libc::AT_NULL {
             return Ok(());
         }
-        if HIDDEN.contains(&key) {
+        if hidden.contains(&key) {
             ptrace::write(pid, at as ptrace::AddressType, AT_IGNORE)?;
         }
         at += 16;

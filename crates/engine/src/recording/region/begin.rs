@@ -15,7 +15,7 @@ impl Supervisor {
         let threads = self.tasks.values().filter(|task| task.space == id);
         for thread in threads.map(|task| task.tid).collect::<Vec<_>>() {
             match &self.tasks[&thread].state {
-                State::New(_) | State::Dying => {}
+                State::New(_) | State::Dying | State::Kept => {}
                 State::InCall(call) => self.task(thread).recorded_call = Some(call.registers),
                 // What it has been told is in memory.
                 State::Running => self.follow_unrecorded_call(thread, registers),

@@ -1,0 +1,250 @@
+//! All that is asked about a process, answered in one session. First the replay goes forward,
+//! past all moments and through all executions, and notes where last executions were; then it
+//! goes back to those.
+
+use crate::criterion::{Code, Criterion, Place};
+use crate::executions::{Executions, Within};
+use crate::images::Images;
+use crate::print::answer::{Answer, Asker};
+use why_engine::{Module, Observer, Scene, Then};
+use why_record::position::{Moment, Position};
+
+/// What came of a criterion.
+pub type Told = Result<Box<Answer>, String>;
+
+pub struct Visits {
+    images: Images,
+    visits: Vec<Visit>,
+    course: Course,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Course {
+    /// Moments come in the order of time, and executions are counted.
+    Ahead,
+    /// All that was ahead has been seen: back to the last execution that is wanted by this
+    /// visit.
+    Back(usize),
+}
+
+struct Visit {
+    goal: Goal,
+    asker: Asker,
+    /// The line that is to be left before its value is told.
+    within: Option<Within>,
+    told: Option<Told>,
+}
+
+enum Goal {
+    Moment(Moment),
+    Execution {
+        executions: Executions,
+        /// The last one if none is given.
+        number: Option<u64>,
+        /// A line's value is the one that it leaves behind.
+        when_left: bool,
+    },
+}
+
+impl Visits {
+    pub fn new(criteria: Vec<Criterion>, all_variables: bool, images: Images) -> Visits {
+        let visit = |Criterion { place, value }| {
+            let goal = match place {
+                Place::Moment(moment) => Goal::Moment(moment),
+                Place::Code(code, number) => {
+                    let when_left = value.is_some() && matches!(code, Code::Line { .. });
+                    Goal::Execution { executions: Executions::new(code), number, when_left }
+                }
+            };
+            Visit { goal, asker: Asker { value, all_variables }, within: None, told: None }
+        };
+        Visits { images, visits: criteria.into_iter().map(visit).collect(), course: Course::Ahead }
+    }
+
+    /// Where to begin, and whether all that is before it has to be seen.
+    pub fn first(&self) -> (Moment, bool) {
+        (self.next_moment().unwrap_or(Moment::End), self.counts())
+    }
+
+    /// The first moment that is still to be visited.
+    fn next_moment(&self) -> Option<Moment> {
+        let moments = self.visits.iter().filter(|visit| visit.told.is_none());
+        moments.filter_map(Visit::moment).min_by_key(|moment| in_time(*moment))
+    }
+
+    /// Whether executions are still to be counted, or to be over.
+    fn counts(&self) -> bool {
+        let counts = |visit: &Visit| visit.moment().is_none() && !visit.is_told();
+        self.course == Course::Ahead && self.visits.iter().any(counts)
+    }
+
+    /// What comes when all has been seen that is to be seen here.
+    fn next(&mut self) -> Then {
+        match (self.next_moment(), self.counts()) {
+            (Some(moment), true) => Then::Until(moment),
+            (Some(moment), false) => Then::GoTo(moment),
+            (None, true) => Then::Until(Moment::End),
+            (None, false) => self.next_back(),
+        }
+    }
+
+    /// The next of the last executions, in the order of time.
+    fn next_back(&mut self) -> Then {
+        let left = self.visits.iter().enumerate().filter(|(_, visit)| !visit.is_told());
+        let next = left
+            .filter_map(|(index, visit)| Some((visit.last_execution()?, index)))
+            .min_by_key(|(position, _)| *position);
+        let Some((position, index)) = next else {
+            return Then::Enough;
+        };
+        self.course = Course::Back(index);
+        Then::GoTo(Moment::At(position))
+    }
+
+    /// The process has ended: which executions there were is known.
+    fn end(&mut self, scene: &Scene) -> Then {
+        for visit in &mut self.visits {
+            if let Some(within) = visit.within.take() {
+                // It has ended within the line.
+                visit.look(scene, &mut self.images, Some(within.cfa));
+            }
+            visit.give_up_counting();
+        }
+        self.next_back()
+    }
+}
+
+/// In the order of time.
+fn in_time(moment: Moment) -> (u8, Option<Position>) {
+    match moment {
+        Moment::Start => (0, None),
+        Moment::At(position) => (1, Some(position)),
+        Moment::End => (2, None),
+    }
+}
+
+impl Visit {
+    fn moment(&self) -> Option<Moment> {
+        match self.goal {
+            Goal::Moment(moment) => Some(moment),
+            Goal::Execution { .. } => None,
+        }
+    }
+
+    fn waits_for(&self, moment: Moment) -> bool {
+        self.told.is_none() && self.moment() == Some(moment)
+    }
+
+    /// Nothing more can be found out.
+    fn is_told(&self) -> bool {
+        self.told.is_some() && self.within.is_none()
+    }
+
+    /// What is there now is the answer; the one before stays if the frame has gone.
+    fn look(&mut self, scene: &Scene, images: &mut Images, frame: Option<u64>) {
+        if let Some(answer) = self.asker.ask(scene, images, frame) {
+            self.told = Some(Ok(Box::new(answer)));
+        }
+    }
+
+    /// The execution begins that is meant: which addresses are to be watched.
+    fn begin(&mut self, scene: &Scene, images: &mut Images) -> Vec<u64> {
+        // If its function returns in this line, that is all there is to be seen.
+        self.look(scene, images, None);
+        if let Goal::Execution { when_left: true, .. } = self.goal {
+            self.within = Within::new(scene, images);
+        }
+        self.within.iter().flat_map(|within| within.ways_off.iter().copied()).collect()
+    }
+
+    /// A thread is at a watched address: looks once more if it has left the line.
+    fn leave(&mut self, scene: &Scene, images: &mut Images) {
+        let left = self.within.as_ref().and_then(|within| within.has_left(scene, images));
+        if let Some(frame) = left {
+            self.within = None;
+            if frame.is_some() {
+                self.look(scene, images, frame);
+            }
+        }
+    }
+
+    /// The last execution, if that is what is wanted and there is one.
+    fn last_execution(&self) -> Option<Position> {
+        match &self.goal {
+            Goal::Execution { executions, number: None, .. } => executions.last(),
+            _ => None,
+        }
+    }
+
+    fn give_up_counting(&mut self) {
+        if let Goal::Execution { executions, number, .. } = &self.goal
+            && self.told.is_none()
+            && (number.is_some() || executions.last().is_none())
+        {
+            self.told = Some(Err(executions.none(*number)));
+        }
+    }
+}
+
+impl Observer for Visits {
+    fn mapped(&mut self, module: &Module) -> Vec<u64> {
+        let mut addresses = Vec::new();
+        for visit in &mut self.visits {
+            if let Goal::Execution { executions, .. } = &mut visit.goal {
+                addresses.extend(executions.mapped(module, &mut self.images));
+            }
+        }
+        addresses
+    }
+
+    fn reached(&mut self, scene: &Scene) -> Then {
+        let mut watch = Vec::new();
+        let mut news = false;
+        for visit in &mut self.visits {
+            let was_told = visit.is_told();
+            visit.leave(scene, &mut self.images);
+            if let Goal::Execution { executions, number, .. } = &mut visit.goal
+                && let Some(reached) = executions.reached(scene)
+                && *number == Some(reached)
+            {
+                watch.extend(visit.begin(scene, &mut self.images));
+            }
+            news |= visit.is_told() != was_told;
+        }
+        if !watch.is_empty() {
+            return Then::Watch(watch);
+        }
+        if news && !self.counts() { self.next() } else { Then::GoOn }
+    }
+
+    fn arrived(&mut self, scene: &Scene) -> Then {
+        match self.course {
+            Course::Ahead => {
+                let here = self.next_moment().unwrap_or(Moment::End);
+                for visit in self.visits.iter_mut().filter(|visit| visit.waits_for(here)) {
+                    visit.look(scene, &mut self.images, None);
+                }
+                if here == Moment::End { self.end(scene) } else { self.next() }
+            }
+            Course::Back(index) if self.visits[index].told.is_none() => {
+                let watch = self.visits[index].begin(scene, &mut self.images);
+                if watch.is_empty() { self.next_back() } else { Then::Watch(watch) }
+            }
+            // The line was not left before.
+            Course::Back(_) => self.end(scene),
+        }
+    }
+
+    fn missed(&mut self, why: &str) -> Option<Then> {
+        let here = self.next_moment()?;
+        for visit in self.visits.iter_mut().filter(|visit| visit.waits_for(here)) {
+            visit.told = Some(Err(why.to_owned()));
+        }
+        Some(self.next())
+    }
+
+    fn answer(&mut self) -> serde_json::Value {
+        let told: Vec<&Option<Told>> = self.visits.iter().map(|visit| &visit.told).collect();
+        serde_json::to_value(told).expect("plain data")
+    }
+}
