@@ -54,9 +54,10 @@ fn coarse(mut text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> Ou
 fn levels(tree: &Tree, text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
     let mut draft = Draft::new(tree, text);
     oracle.phase("levels");
-    hdd(&mut draft, Variant::All, Search::impatient(1.0), oracle)?;
+    hdd(&mut draft, Variant::All, Search::impatient(1.0, 40), oracle)?;
     oracle.phase("hoist");
-    hoist_largest(&mut draft, Search::impatient(1.0), oracle)?;
+    // Either nearly all that is nested can be taken out, or little.
+    hoist_largest(&mut draft, Search::impatient(1.0, 10), oracle)?;
     Ok(draft.render())
 }
 

@@ -138,3 +138,17 @@ fn dd_finds_a_pair_that_differs_least() {
         }
     }
 }
+
+#[test]
+fn a_long_list_of_which_all_is_needed_comes_to_an_end() {
+    let length = 3000;
+    let render = |kept: &[bool]| kept.iter().map(|&kept| u8::from(kept)).collect::<Vec<u8>>();
+    let list = List { weights: (1..=length).collect(), render: &render };
+    for patience in [7, usize::MAX] {
+        let belief = Belief { needed: 1.0, certain: 0.98, whole: 0, patience };
+        let mut oracle = Function::new(|text: &[u8]| fails(!text.contains(&0)));
+        let kept = probdd(&list, belief, &mut oracle).unwrap();
+        assert!(kept.iter().all(|kept| *kept));
+        assert!(patience > 7 || oracle.tests == 7);
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::seen::Ended;
 use nix::sys::signal::Signal;
-use regex::bytes::Regex;
+use regex::bytes::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -46,9 +46,8 @@ impl Condition {
     }
 
     pub fn holds(&self, run: &Facts) -> bool {
-        let matches = |pattern: &str, text: &[u8]| {
-            Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text))
-        };
+        let matches =
+            |pattern: &str, text: &[u8]| regex(pattern).is_ok_and(|pattern| pattern.is_match(text));
         match self {
             Condition::Exit(status) => run.ended == Ended::Status(*status),
             Condition::Signal(number) => run.ended == Ended::Signal(*number),
@@ -75,6 +74,11 @@ impl Condition {
             _ => None,
         }
     }
+}
+
+/// `^` and `$` are the borders of lines.
+fn regex(pattern: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(pattern).multi_line(true).build()
 }
 
 fn any(rest: &mut &str) -> Result<Condition, BadCondition> {
@@ -153,7 +157,7 @@ fn pattern<'a>(rest: &mut &'a str, after: &'a str) -> Result<String, BadConditio
         match char {
             '/' => {
                 *rest = body[at + 1..].trim_start();
-                Regex::new(&pattern).map_err(|error| {
+                regex(&pattern).map_err(|error| {
                     let lines = error.to_string();
                     BadCondition(lines.lines().last().unwrap_or_default().to_owned())
                 })?;

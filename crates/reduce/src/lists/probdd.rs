@@ -32,15 +32,23 @@ pub struct Belief {
 /// What is left need not be 1-minimal: [`sweep`](super::sweep) makes it so.
 pub fn probdd(list: &List, belief: Belief, oracle: &mut dyn Oracle) -> Outcome<Kept> {
     let mut kept = vec![true; list.len()];
-    let mut groups = groups(list, &kept, GROUPS);
+    let mut number = GROUPS;
     loop {
+        let groups = groups(list, &kept, number);
         let single = groups.iter().all(|group| group.len() == 1);
-        Search::new(list, groups, belief).run(&mut kept, oracle)?;
-        if single {
+        let ended = Search::new(list, groups, belief).run(&mut kept, oracle)?;
+        if single || ended == Ended::GivenUp {
             return Ok(kept);
         }
-        groups = self::groups(list, &kept, GROUPS);
+        number *= 2;
     }
+}
+
+/// How the search over one set of groups ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    NothingLeft,
+    GivenUp,
 }
 
 /// Neighbours, in at most so many groups of about the same weight.
@@ -98,19 +106,30 @@ impl<'a, 'b> Search<'a, 'b> {
         }
     }
 
-    fn run(mut self, kept: &mut Kept, oracle: &mut dyn Oracle) -> Outcome<()> {
+    fn run(mut self, kept: &mut Kept, oracle: &mut dyn Oracle) -> Outcome<Ended> {
+        let mut length = (self.list.render)(kept).len();
+        // Tries since the text last became shorter.
+        let mut fruitless = 0;
         loop {
             let mut ahead = self.state.clone();
             let mut tried: Vec<Vec<usize>> = Vec::new();
+            let mut lengths: Vec<usize> = Vec::new();
             let mut candidates = std::iter::from_fn(|| {
-                let chosen = ahead.choose(&self.weights).filter(|_| tried.len() < self.patience)?;
+                if fruitless + tried.len() >= self.patience {
+                    return None;
+                }
+                let chosen = ahead.choose(&self.weights)?;
                 ahead.rejected(&chosen);
-                let out: Vec<usize> =
-                    chosen.iter().flat_map(|&group| &self.groups[group]).copied().collect();
+                let groups = chosen.iter().flat_map(|&group| &self.groups[group]);
+                let candidate = self.list.without(kept, &groups.copied().collect::<Vec<usize>>());
                 tried.push(chosen);
-                Some(self.list.without(kept, &out))
+                lengths.push(candidate.len());
+                Some(candidate)
             });
-            let Some(accepted) = oracle.first(&mut candidates)? else { return Ok(()) };
+            let Some(accepted) = oracle.first(&mut candidates)? else {
+                let given_up = fruitless + tried.len() >= self.patience;
+                return Ok(if given_up { Ended::GivenUp } else { Ended::NothingLeft });
+            };
             for chosen in &tried[..accepted] {
                 self.state.rejected(chosen);
             }
@@ -120,6 +139,8 @@ impl<'a, 'b> Search<'a, 'b> {
                 }
             }
             self.state.open.retain(|group| !tried[accepted].contains(group));
+            fruitless = if lengths[accepted] < length { 0 } else { fruitless + accepted + 1 };
+            length = lengths[accepted];
         }
     }
 }

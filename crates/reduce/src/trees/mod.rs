@@ -23,9 +23,6 @@ pub struct Search {
     pub sweep: bool,
 }
 
-/// More tries than this in a row that come to nothing are better spent elsewhere.
-const PATIENCE: usize = 40;
-
 const NO_BELIEF: Belief = Belief { needed: 1.0, certain: 1.0, whole: 0, patience: usize::MAX };
 
 /// Only what was tried by itself is needed for certain, or nearly.
@@ -43,10 +40,11 @@ impl Search {
         Search { minimiser: Minimiser::ProbDd, belief, sweep: false }
     }
 
-    /// The same, for those who come back later.
-    pub fn impatient(needed: f64) -> Search {
+    /// The same, for those who come back later: more tries than this in a row that come to
+    /// nothing are better spent elsewhere.
+    pub fn impatient(needed: f64, patience: usize) -> Search {
         let mut search = Search::expecting(needed);
-        search.belief.patience = PATIENCE;
+        search.belief.patience = patience;
         search
     }
 
