@@ -23,15 +23,19 @@ const FEW: usize = 200;
 /// What is left fails, and no node, no token, and of a small text no byte can be left out.
 pub fn auto(text: &[u8], reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
     let mut text = text.to_vec();
+    let mut next = coarse(text.clone(), reader, oracle)?;
     loop {
-        let mut next = coarse(text.clone(), reader, oracle)?;
+        let large_steps_left = next.len();
         next = fine(next, oracle)?;
         next = closing(next, reader, oracle)?;
         // Parts that become neighbours are kept apart, so a step can make a text longer.
         if (next.len(), &next) >= (text.len(), &text) {
             return Ok(text);
         }
+        let much = next.len() * 10 < large_steps_left * 9;
         text = next;
+        // After little has changed, there is little left for large steps.
+        next = if much { coarse(text.clone(), reader, oracle)? } else { text.clone() };
     }
 }
 

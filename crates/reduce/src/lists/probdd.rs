@@ -13,8 +13,8 @@ use std::cmp::Reverse;
 /// Longer lists are first taken in so many groups.
 const GROUPS: usize = 512;
 
-/// What is rejected becomes more suspicious by at least so much of what is left.
-const LEAST_DOUBT: f64 = 0.1;
+/// What is rejected becomes more suspicious at least by this factor.
+const LEAST_DOUBT: f64 = 1.1;
 
 /// What is believed before anything is tried, and how sure one has to be to leave it at that.
 #[derive(Clone, Copy, Debug)]
@@ -175,7 +175,7 @@ impl State {
         for &group in chosen {
             let needed = self.needed[group];
             // What nobody believed in teaches nothing; it must not be tried for ever.
-            let at_least = needed + LEAST_DOUBT * (1.0 - needed);
+            let at_least = (needed * LEAST_DOUBT).min(1.0);
             self.needed[group] = (needed / (1.0 - none_needed)).max(at_least);
         }
         let certain = |group: &usize| chosen.len() == 1 && *group == chosen[0];
