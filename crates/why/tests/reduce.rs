@@ -201,11 +201,13 @@ fn nothing_of_a_test_outlives_it() {
     let setting = Setting::new(&[("in.txt", b"ab")]);
     // Each test leaves a process behind that no group or session connects to it.
     setting.script(
-        "setsid sh -c 'echo $$ >> ../../../pids; sleep 1000' & echo x > beside; grep -q a in.txt",
+        "setsid sh -c 'echo $$ >> ../../../pids; echo > started; sleep 1000' &
+         until [ -e started ]; do sleep 0.01; done
+         echo x > beside; grep -q a in.txt",
     );
     setting.answer(&["in.txt", "--test", "test.sh"]);
     assert_eq!(setting.read("in.reduced.txt"), b"a");
-    for pid in String::from_utf8(setting.read("pids")).unwrap_or_default().lines() {
+    for pid in String::from_utf8(setting.read("pids")).unwrap().lines() {
         assert!(!Path::new("/proc").join(pid).exists(), "{pid} is still there");
     }
     assert!(!setting.path("beside").exists());
