@@ -620,10 +620,21 @@ impl Code {
     /// Empties the cache to make calls in another way, and watches nothing. What was mapped
     /// of archives is given up, too: where it is.
     pub fn start_afresh(&mut self, calls: Calls) -> Vec<std::ops::Range<Address>> {
-        self.flush();
         self.calls = calls;
         self.watched.clear();
         self.images.clear();
+        self.give_up()
+    }
+
+    /// Empties the cache to go on with another tool. What was mapped of archives is given
+    /// up, too: where it is.
+    pub fn change_tool(&mut self, tool: Tool) -> Vec<std::ops::Range<Address>> {
+        self.tool = tool;
+        self.give_up()
+    }
+
+    fn give_up(&mut self) -> Vec<std::ops::Range<Address>> {
+        self.flush();
         self.displaced.clear();
         self.frozen.drain(..).map(|frozen| frozen.range()).collect()
     }

@@ -9,6 +9,7 @@ use crate::code::UnitId;
 use crate::error::Halt;
 use crate::memory::{Address, page_of};
 use crate::ptrace::{self, Registers, Stop};
+use crate::replaying::TIMER_SIGNAL;
 use crate::settle::set_register;
 use crate::signals::{self, Disposition, NEVER_BLOCKED};
 use crate::supervisor::{Outcome, Supervisor};
@@ -45,6 +46,9 @@ impl Supervisor {
         let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
         if signals::is_synchronous(&info) {
             return self.faulted(tid, info);
+        }
+        if self.replays() && info.si_signo == TIMER_SIGNAL {
+            return self.time_is_up(tid);
         }
         let Some(info) = self.task(tid).said_before(info) else {
             return self.go_on_undisturbed(tid);

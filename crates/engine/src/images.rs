@@ -5,7 +5,7 @@ use crate::code::Code;
 use crate::error::Halt;
 use crate::frozen::Placement;
 use crate::image::{Identity, Image};
-use crate::memory::{Address, PAGE};
+use crate::memory::{Address, Memory, PAGE};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
 use std::cell::RefCell;
@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
-use why_translate::Calls;
+use why_translate::Tool;
 
 impl Supervisor {
     /// Code of the file at `path` has been mapped.
@@ -73,30 +73,69 @@ impl Supervisor {
             return Ok(());
         }
         self.space_of(tid).regions.add_file(image.range.clone());
-        let calls = self.space_of(tid).code.borrow().calls;
-        let key = self.key(&image, calls);
+        self.find_archive(tid, &image, read);
+        self.thaw(tid, image)
+    }
+
+    /// Opens what earlier runs kept of an image, if nobody has yet.
+    fn find_archive(&mut self, tid: Tid, image: &Image, read: impl FnMut(&mut [u8], u64) -> bool) {
+        let key = self.key(image, &self.spaces[&self.tasks[&tid].space].code.borrow());
         if !self.archives.contains_key(&key)
             && let Some(archive) = open_archive(&key, read)
         {
             self.archives.insert(key, Rc::new(archive));
         }
-        self.thaw(tid, image)
     }
 
-    fn key(&self, image: &Image, calls: Calls) -> Key {
+    fn key(&self, image: &Image, code: &Code) -> Key {
         Key {
             identity: image.identity.clone(),
             offset: image.start,
-            tool: self.options.tool,
-            calls,
+            tool: code.tool(),
+            calls: code.calls,
             limited: self.view.limited,
         }
+    }
+
+    /// Goes on with units made by another tool.
+    pub(crate) fn change_tool(&mut self, tid: Tid, tool: Tool) -> Outcome<()> {
+        self.give_up_code(tid, |code| code.change_tool(tool))?;
+        let code = self.space_of(tid).code.clone();
+        let images = std::mem::take(&mut code.borrow_mut().images);
+        let memory = Memory::open(tid)?;
+        for image in images {
+            // What is mapped there cannot be written to.
+            self.find_archive(tid, &image, |bytes, offset| {
+                memory.read_exact(image.bias.wrapping_add(offset), bytes).is_ok()
+            });
+            self.thaw(tid, image)?;
+        }
+        Ok(())
+    }
+
+    /// Empties the cache in a way that gives up what was mapped of archives.
+    pub(crate) fn give_up_code(
+        &mut self,
+        tid: Tid,
+        empty: impl FnOnce(&mut Code) -> Vec<Range<Address>>,
+    ) -> Outcome<()> {
+        if !self.shares_code(tid) {
+            let code = self.space_of(tid).code.clone();
+            self.keep_translations(&code);
+        }
+        self.own_code(tid)?;
+        let archived = empty(&mut self.space_of(tid).code.borrow_mut());
+        for range in archived {
+            let arguments = [range.start, range.end - range.start, 0, 0, 0, 0];
+            self.must(tid, "unmapping the code cache", libc::SYS_munmap, arguments)?;
+        }
+        Ok(())
     }
 
     /// Takes what earlier runs translated of an image into the cache.
     pub(crate) fn thaw(&mut self, tid: Tid, image: Image) -> Outcome<()> {
         let code = self.space_of(tid).code.clone();
-        let key = self.key(&image, code.borrow().calls);
+        let key = self.key(&image, &code.borrow());
         // What is kept passes watched addresses.
         let watched = code.borrow().is_watched_within(&image.range);
         let archive = self.archives.get(&key).filter(|_| !watched).cloned();
@@ -165,7 +204,7 @@ impl Supervisor {
             let Some(contents) = code.freeze(&image) else {
                 continue;
             };
-            let key = self.key(&image, code.calls);
+            let key = self.key(&image, &code);
             self.archives.remove(&key);
             // Without an archive the next run is slower, and that is all.
             let _ = archive::write(&directory, &key, &contents);

@@ -8,6 +8,7 @@
 mod calls;
 mod copies;
 mod copying;
+mod gait;
 mod look;
 mod memory;
 mod modules;
@@ -18,6 +19,7 @@ mod room;
 mod session;
 mod turns;
 
+pub(crate) use gait::TIMER_SIGNAL;
 pub use look::{Look, Observer, Scene, Then};
 pub use modules::Module;
 pub use outputs::Outputs;
@@ -105,6 +107,8 @@ pub struct Replayer {
     resumed: (u64, u64),
     /// The count of instructions at which it is to be looked at.
     look_at: Option<u64>,
+    /// The count of instructions up to which units had to look at it.
+    looked: u64,
     /// Where the output of all processes goes.
     outputs: Rc<RefCell<Outputs>>,
 }
@@ -165,6 +169,7 @@ impl Replayer {
             look: None,
             resumed: (0, 0),
             look_at: None,
+            looked: 0,
             outputs,
         })
     }

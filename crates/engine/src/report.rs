@@ -46,6 +46,8 @@ pub struct Report {
     pub region_missed: Option<Missed>,
     /// The program went on when all was recorded that was wanted.
     pub region_left: bool,
+    /// How often a replay went over to units that do not look at the count, or back.
+    pub gait_changes: u64,
     /// Of a replay in which somebody went to and fro: how often it began again or went back
     /// to a copy, and how many of those were made.
     pub beginnings: u64,

@@ -1,6 +1,6 @@
 //! What a recording holds, process by process.
 
-use crate::event::{Ended, Event, Thread};
+use crate::event::{Cause, Ended, Event, Thread};
 use crate::store::Recording;
 use crate::stream::Reader;
 use crate::{RecordError, Result};
@@ -41,7 +41,12 @@ pub fn processes(recording: &Recording) -> Result<Vec<Process>> {
             }
             match event {
                 Event::Executed { arguments, .. } => process.commands.push(arguments),
-                Event::Stopped { instructions, .. } => process.instructions += instructions,
+                Event::Stopped { instructions, cause, .. } => {
+                    // The one whose result is told is executed, too.
+                    let told = u64::from(cause == Cause::Instruction);
+                    let executed = instructions.saturating_add(told);
+                    process.instructions = process.instructions.saturating_add(executed);
+                }
                 Event::Resumed { thread, .. } => drop(threads.insert(thread)),
                 Event::Forked { child } => children.push(child),
                 Event::Left => process.left = true,

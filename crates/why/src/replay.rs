@@ -130,7 +130,7 @@ fn as_json(recording: &Recording, report: &Report, traced: bool) -> serde_json::
             "events": report.events,
             "processes": processes,
         },
-        "stats": {},
+        "stats": { "gait_changes": report.gait_changes },
     })
 }
 

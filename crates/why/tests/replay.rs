@@ -5,8 +5,6 @@
 
 mod support;
 
-use std::path::Path;
-
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tempfile::TempDir;
 
@@ -54,12 +52,5 @@ fn records_and_replays(job: &Job, native: &Outcome) -> Result<(), Failed> {
     let recorded = run::run(&recording::recorder(job, &path, OPTIONS))?;
     compare::same(native, &recorded).map_err(|error| format!("recorded: {error}"))?;
     recording::replays(&path, &recorded)?;
-    Ok(traced(&path, &recorded).map_err(|error| format!("replayed under trace: {error}"))?)
-}
-
-/// The trace of each process holds as many instructions as the recording tells.
-fn traced(path: &Path, recorded: &Outcome) -> Result<(), String> {
-    let (replayed, answer) = retraced::retrace(path, &[])?;
-    recording::same(recorded, &replayed)?;
-    answer.check(&recording::executed(path)?)
+    Ok(retraced::replays(&path, &recorded)?)
 }

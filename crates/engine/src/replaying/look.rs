@@ -327,6 +327,7 @@ impl Supervisor {
         match at {
             Some(at) => self.run_up_to(tid, registers, at),
             None => {
+                self.run_unlooked(tid)?;
                 self.space_of(tid).stop_nowhere();
                 self.enter(tid, registers)
             }

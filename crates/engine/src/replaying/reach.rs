@@ -15,6 +15,7 @@ impl Supervisor {
         let count = self.space_of(tid).count();
         let left = at.wrapping_sub(count);
         self.task(tid).stops_at = Some(at);
+        self.choose_gait(tid, left)?;
         if left == 0 && self.replayer(tid).look_at == Some(at) {
             return self.replay_arrived(tid, registers);
         }
@@ -43,6 +44,10 @@ impl Supervisor {
         if self.is_watched(tid, registers.rip) {
             self.reached(tid, &registers)?;
             return self.enter_few(tid, registers, 1, false);
+        }
+        if self.goes_unlooked(tid) {
+            self.space_of(tid).stop_nowhere();
+            return self.enter(tid, registers);
         }
         let progress = self.task(tid).looked_at.replace(count) != Some(count);
         if left <= FEW || !progress {

@@ -1,5 +1,5 @@
 //! Real programs doing whole jobs: natively and under `why` with the same result; and
-//! recorded, and replayed: plainly, with memory compared, and from checkpoints.
+//! recorded, and replayed: plainly, with memory compared, traced, and from checkpoints.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -25,6 +25,7 @@ use support::job::Job;
 use support::mask::{self, Mask};
 use support::outcome::Outcome;
 use support::recording;
+use support::retraced;
 use support::run;
 use support::why::{self, Tool};
 
@@ -150,7 +151,8 @@ fn test_recorded(program: &Program, job: &Job, native: &Outcome) -> Result<(), F
     compare::same(native, &masked(program, port, shown))
         .map_err(|error| format!("recorded: {error}"))?;
     fs::rename(made, &moved)?;
-    Ok(recording::replays(&moved, &recorded)?)
+    recording::replays(&moved, &recorded)?;
+    Ok(retraced::replays(&moved, &recorded)?)
 }
 
 fn masked(program: &Program, port: Port, outcome: Outcome) -> Outcome {

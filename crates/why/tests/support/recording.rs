@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
-use why_record::event::{Cause, Event, Stream};
+use why_record::event::{Event, Stream};
 use why_record::store::Recording;
 use why_record::stream::Reader;
 use why_record::summary;
@@ -183,17 +183,7 @@ fn checkpoints(path: &Path) -> Result<Vec<FromCheckpoint>, String> {
 pub fn executed(path: &Path) -> Result<BTreeMap<i32, u64>, String> {
     let recording = Recording::open(path);
     let processes = summary::processes(&recording).map_err(|error| error.to_string())?;
-    let count = |event: &Event| match event {
-        // It stopped before one whose result is told.
-        Event::Stopped { instructions, cause: Cause::Instruction, .. } => instructions + 1,
-        Event::Stopped { instructions, .. } => *instructions,
-        _ => 0,
-    };
-    let executed = |process: i32| {
-        let events = numbered_events(&recording, process)?;
-        Ok((process, events.iter().map(|(_, event)| count(event)).sum()))
-    };
-    processes.iter().map(|process| executed(process.pid)).collect()
+    Ok(processes.iter().map(|process| (process.pid, process.instructions)).collect())
 }
 
 /// The events with which a thread of the first process goes on, and how many instructions it

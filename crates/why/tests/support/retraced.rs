@@ -9,6 +9,7 @@ use std::process::Output;
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
+use crate::support::outcome::Outcome;
 use crate::support::recording;
 
 const SCHEMA: &str = "why.replay/1";
@@ -31,6 +32,17 @@ struct Process {
     pid: i32,
     instructions: u64,
     trace_instructions: Option<u64>,
+}
+
+/// Replays a recording and traces it: the trace of each process holds as many instructions as
+/// the recording tells.
+pub fn replays(path: &Path, recorded: &Outcome) -> Result<(), String> {
+    let traced = || {
+        let (replayed, answer) = retrace(path, &[])?;
+        recording::same(recorded, &replayed)?;
+        answer.check(&recording::executed(path)?)
+    };
+    traced().map_err(|error: String| format!("replayed under trace: {error}"))
 }
 
 /// Replays and traces; err also if the report is missing or is not what it should be.

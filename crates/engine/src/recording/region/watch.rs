@@ -11,7 +11,6 @@ use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
 use std::ops::Range;
 use std::path::Path;
-use std::rc::Rc;
 use why_record::event::Cause;
 use why_translate::Calls;
 use why_translate::context::CALL_CLASSES;
@@ -75,18 +74,8 @@ impl Supervisor {
 
     /// Starts the cache afresh with calls made in another way, and other addresses watched.
     pub(super) fn renew_code(&mut self, tid: Tid, calls: Calls) -> Outcome<()> {
+        self.give_up_code(tid, |code| code.start_afresh(calls))?;
         let code = self.space_of(tid).code.clone();
-        if self.spaces.values().filter(|space| Rc::ptr_eq(&space.code, &code)).count() == 1 {
-            self.keep_translations(&code);
-        }
-        drop(code);
-        self.own_code(tid)?;
-        let code = self.space_of(tid).code.clone();
-        let archived = code.borrow_mut().start_afresh(calls);
-        for range in archived {
-            let arguments = [range.start, range.end - range.start, 0, 0, 0, 0];
-            self.must(tid, "unmapping the code cache", libc::SYS_munmap, arguments)?;
-        }
         let space = self.space_of(tid);
         let classes = code.borrow().call_classes();
         let _ = space.memory.write(space.context + CALL_CLASSES as u64, &classes);
