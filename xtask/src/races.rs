@@ -81,10 +81,8 @@ fn search_failure(
         return Err(format!("{} did not fail in {tries} tries", program.display()).into());
     }
     let told = Command::new(why).args(["info", "--json"]).env("WHY_DIR", recordings).output()?;
-    let told = String::from_utf8(told.stdout)?;
-    let seed = told.split_once("\"seed\":").and_then(|(_, rest)| {
-        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u64>().ok()
-    });
+    let told: serde_json::Value = serde_json::from_slice(&told.stdout)?;
+    let seed = told["answer"]["manifest"]["seed"].as_u64();
     let seed = seed.ok_or("why info does not tell the seed")?;
     Ok(seed + 1 - first)
 }
