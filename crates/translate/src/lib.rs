@@ -10,12 +10,14 @@ mod count;
 mod emit;
 mod features;
 mod gs;
+mod operand;
 mod returns;
 mod scan;
 pub mod trace;
 mod translate;
 mod unit;
 mod verify;
+mod x87;
 mod xsave;
 
 pub use emit::{Literal, Patch};

@@ -13,6 +13,7 @@ use crate::scan::{Fetch, Flow, Followed, Limits, Scanned, call_number, scan};
 use crate::trace::Tracer;
 use crate::unit::{Exit, ExitKind, InsnSpan, SpanDetail, Unit};
 use crate::verify;
+use crate::x87;
 use crate::xsave;
 use iced_x86::{Instruction, Mnemonic, Register};
 use why_trace::shape::{Numbered, Shape};
@@ -502,7 +503,12 @@ impl<'a> Translator<'a> {
     fn copy(&mut self, scanned: &Scanned) -> Result<(), TranslateError> {
         let insn = &scanned.insn;
         if self.request.limit_xsave && xsave::takes_bitmap(insn) {
-            return self.copy_limited(insn);
+            let detail = xsave::limited(&mut self.e, insn, &mut self.displacements);
+            return self.copied(insn, detail);
+        }
+        if x87::stores_address(insn) {
+            let detail = x87::without_address(&mut self.e, insn, &mut self.displacements);
+            return self.copied(insn, detail);
         }
         if let Some(at) = scanned.rip_displacement {
             return self.copy_rip_relative(scanned, at);
@@ -531,9 +537,12 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// Copies an instruction that saves or restores registers, limited to those shown.
-    fn copy_limited(&mut self, insn: &Instruction) -> Result<(), TranslateError> {
-        let detail = xsave::limited(&mut self.e, insn, &mut self.displacements);
+    /// An instruction has been emitted in another form, if it could.
+    fn copied(
+        &mut self,
+        insn: &Instruction,
+        detail: Option<SpanDetail>,
+    ) -> Result<(), TranslateError> {
         self.set_detail(detail.ok_or(TranslateError::OutOfReach(insn.ip()))?);
         Ok(())
     }

@@ -173,6 +173,52 @@ fn registers_are_saved_and_restored_as_on_a_cpu_without_more() {
     assert_eq!(recorded.status.code(), Some(0));
 }
 
+/// Stores what the x87 unit holds, in both forms and by several kinds of operands, and tells
+/// it; with an argument, also where the last instruction was.
+const X87: &str = r#"
+    #include <stdint.h>
+    #include <stdio.h>
+    #include <string.h>
+    static uint8_t image[128];
+    static void tell(const char *how, const uint8_t *bytes, int size, int address, int wide, int all) {
+        printf("%s", how);
+        for (int i = 0; i < size; i++)
+            // Where the operand was differs from run to run, as do addresses of code.
+            if (all || i < address || i >= address + (wide ? 16 : 8)) printf(" %02x", bytes[i]);
+        puts("");
+    }
+    int main(int argc, char **argv) {
+        (void)argv;
+        static double number = 1.5;
+        uint8_t local[128];
+        uint8_t *there = local;
+        for (int turn = 0; turn < 3; turn++) {
+            memset(image, 0x55, sizeof image);
+            memset(local, 0x55, sizeof local);
+            __asm__ volatile("fninit; fldl %1; fnsave image(%%rip)" : "=m"(image) : "m"(number));
+            tell("fnsave", image, 112, 12, 1, argc > 1);
+            __asm__ volatile("fldl %1; .byte 0x66; fnsave (%0)" : : "r"(there), "m"(number) : "memory");
+            tell("fnsave, 16 bits", local, 112, 6, 0, argc > 1);
+            __asm__ volatile("fldl %2; fnstenv 8(%0,%1,4)" : : "r"(there), "r"(4ul), "m"(number) : "memory");
+            tell("fnstenv", local + 24, 40, 12, 1, argc > 1);
+            memset(image, 0x55, sizeof image);
+            __asm__ volatile("fldl %1; .byte 0x66; fnstenv %0" : "=m"(image) : "m"(number));
+            tell("fnstenv, 16 bits", image, 30, 6, 0, argc > 1);
+        }
+        return 0;
+    }"#;
+
+#[test]
+fn no_address_of_the_engine_is_stored() {
+    let setting = Setting::new();
+    let program = setting.compile("x87", X87, &[]);
+    let natively = setting.run(&program, &[]);
+    let recorded = setting.recorded("rec", &[], &[&program]);
+    assert_eq!(text(&recorded.stdout), text(&natively.stdout));
+    // It is the same wherever the code is.
+    setting.recorded("with addresses", &[], &[&program, "all"]);
+}
+
 /// AVX-512 code that asks nobody: executed twice, if an argument says so.
 const BEYOND: &str = "
     #include <stdio.h>
