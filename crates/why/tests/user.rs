@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, LazyLock};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -151,7 +152,9 @@ fn published(fixture: &Fixture) -> Result<PathBuf, Failed> {
     let from = built.parent().ok_or("a program lies in a directory")?;
     let name = from.file_name().ok_or("a directory has a name")?;
     // Tests of the same fixture run in parallel, and a program that is being
-    // executed cannot be written: each gets its own copy.
+    // executed cannot be written: each gets its own copy. Another process makes it, because
+    // what this one has open for writing, those that are forked meanwhile have, too, and then
+    // it cannot be executed.
     let own = tempfile::Builder::new().tempdir_in(PUBLIC.path())?.keep();
     open_to_all(&own);
     let to = own.join(name);
@@ -160,7 +163,10 @@ fn published(fixture: &Fixture) -> Result<PathBuf, Failed> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         if entry.file_type()?.is_file() {
-            fs::copy(entry.path(), to.join(entry.file_name()))?;
+            let copied = Command::new("cp").arg(entry.path()).arg(&to).status()?;
+            if !copied.success() {
+                return Err(format!("cp {}: {copied}", entry.path().display()).into());
+            }
         }
     }
     Ok(to.join(&fixture.name))
