@@ -3,8 +3,11 @@
 use crate::changes::{self, Change};
 use crate::lexical;
 use crate::oracle::{Oracle, Outcome};
-use crate::trees::{Draft, Search, Variant, hdd, hoist, hoist_largest, replace, sweep_nodes};
-use crate::units::{Unit, bracket_pairs};
+use crate::shrinking::Shrinking;
+use crate::trees::{
+    Draft, Search, Variant, columns, hdd, hoist, hoist_largest, pass_nodes, replace,
+};
+use crate::units::{Span, Unit, bracket_pairs};
 use why_tree::Tree;
 
 /// Who knows the formats.
@@ -17,58 +20,61 @@ pub trait Reader {
 
 /// A text that is no longer than this ends 1-minimal in bytes.
 pub const SMALL: usize = 1024;
-/// So many tokens are not tried one by one while larger steps may be left.
-const FEW: usize = 200;
 
 /// What is left fails, and no node, no token, and of a small text no byte can be left out.
 pub fn auto(text: &[u8], reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    let oracle = &mut Shrinking::new(oracle, text.len());
     let mut text = text.to_vec();
-    let mut next = coarse(text.clone(), reader, oracle)?;
     loop {
-        let large_steps_left = next.len();
-        next = fine(next, oracle)?;
-        next = closing(next, reader, oracle)?;
-        // Parts that become neighbours are kept apart, so a step can make a text longer.
-        if (next.len(), &next) >= (text.len(), &text) {
+        text = coarse(text, reader, oracle)?;
+        text = fine(text, oracle)?;
+        let large_steps_left = text.len();
+        text = other_parts(text, reader, oracle)?;
+        text = every_part(text, reader, oracle)?;
+        // After little has changed, there is little left for large steps.
+        if text.len() * 3 >= large_steps_left * 2 {
             return Ok(text);
         }
-        let much = next.len() * 10 < large_steps_left * 9;
-        text = next;
-        // After little has changed, there is little left for large steps.
-        next = if much { coarse(text.clone(), reader, oracle)? } else { text.clone() };
     }
 }
 
-/// Whole parts of the tree, as long as that helps.
+/// Whole parts of the tree, as long as that helps much.
 fn coarse(mut text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    let mut search = Search::impatient(1.0, 40);
     loop {
         let before = text.len();
-        text = levels(&reader.tree(&text), &text, oracle)?;
+        text = levels(&reader.tree(&text), &text, search, oracle)?;
         if text.len() > SMALL {
             // The language may be another one, or its tree not what matters here.
-            text = levels(&reader.brackets(&text), &text, oracle)?;
+            text = levels(&reader.brackets(&text), &text, search, oracle)?;
         }
-        // Another pass over the tree is for what has become needless meanwhile.
-        if text.len() * 10 >= before * 9 {
+        if text.len() * 2 >= before {
             return Ok(text);
+        }
+        // Another pass over the tree is for what has become needless meanwhile: not much.
+        if text.len() > 4 * SMALL {
+            search.belief.share = 0.5;
+        } else {
+            search = Search::ONCE;
         }
     }
 }
 
-fn levels(tree: &Tree, text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
-    let mut draft = Draft::new(tree, text);
-    oracle.phase("levels");
-    hdd(&mut draft, Variant::All, Search::impatient(1.0, 40), oracle)?;
-    oracle.phase("hoist");
-    // Either nearly all that is nested can be taken out, or little.
-    hoist_largest(&mut draft, Search::impatient(1.0, 10), oracle)?;
-    Ok(draft.render())
+fn levels(tree: &Tree, text: &[u8], search: Search, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    over(tree, text, |draft| {
+        oracle.phase("levels");
+        hdd(draft, Variant::All, search, oracle)?;
+        oracle.phase("hoist");
+        // Either nearly all that is nested can be taken out, or little.
+        hoist_largest(draft, Search::impatient(1.0, 10), oracle)
+    })
 }
 
 /// What trees do not see.
 fn fine(text: Vec<u8>, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
     oracle.phase("space");
     let text = lexical::squeeze(&text, oracle)?;
+    let text = lexical::dedent(&text, oracle)?;
     oracle.phase("names");
     let text = lexical::shorten(&text, oracle)?;
     if text.len() > SMALL {
@@ -78,44 +84,56 @@ fn fine(text: Vec<u8>, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
     lexical::thin(&text, oracle)
 }
 
-/// Every part by itself, from the largest to the smallest.
-fn closing(text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
-    oracle.phase("nodes");
-    let text = each_node(&reader.tree(&text), &text, oracle)?;
-    oracle.phase("brackets");
-    let text = each_node(&reader.brackets(&text), &text, oracle)?;
-    let pairs: Vec<Change> = bracket_pairs(&text)
-        .into_iter()
-        .map(|pair| Change { spans: pair.to_vec(), put: Vec::new() })
-        .collect();
-    let text = changes::make(&text, &pairs, Search::EACH, oracle)?;
-    oracle.phase("tokens");
-    let text = tokens(&text, oracle)?;
-    if text.len() > SMALL {
-        return Ok(text);
-    }
-    oracle.phase("bytes");
-    let changes: Vec<Change> = Unit::Byte.cut(&text).into_iter().map(Change::removal).collect();
-    changes::make(&text, &changes, Search::EACH, oracle)
+/// Parts that go together, or give their place to others. What is found here need not be
+/// found by trying every part.
+fn other_parts(text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    oracle.phase("columns");
+    let text = over(&reader.brackets(&text), &text, |draft| columns(draft, oracle))?;
+    oracle.phase("words");
+    let words = lexical::words(&text);
+    let text = changes::make(&text, &words, Search::among(words.len()), oracle)?;
+    let text = lexical::squeeze(&text, oracle)?;
+    oracle.phase("parts");
+    let text = over(&reader.brackets(&text), &text, |draft| pass_nodes(draft, oracle))?;
+    let text = over(&reader.tree(&text), &text, |draft| {
+        pass_nodes(draft, oracle)?;
+        hoist(draft, Search::ONCE, oracle)?;
+        replace(draft, Search::ONCE, oracle)
+    })?;
+    oracle.phase("pairs");
+    let pair = |pair: [Span; 2]| Change { spans: pair.to_vec(), put: Vec::new() };
+    let pairs: Vec<Change> = bracket_pairs(&text).into_iter().map(pair).collect();
+    changes::make(&text, &pairs, Search::ONCE, oracle)
 }
 
-fn each_node(tree: &Tree, text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+fn over(
+    tree: &Tree,
+    text: &[u8],
+    mut step: impl FnMut(&mut Draft) -> Outcome<usize>,
+) -> Outcome<Vec<u8>> {
     let mut draft = Draft::new(tree, text);
-    sweep_nodes(&mut draft, oracle)?;
-    hoist(&mut draft, Search::EACH, oracle)?;
-    replace(&mut draft, Search::EACH, oracle)?;
+    step(&mut draft)?;
     Ok(draft.render())
 }
 
-fn tokens(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
-    let removals = |text: &[u8]| -> Vec<Change> {
-        Unit::Token.cut(text).into_iter().map(Change::removal).collect()
+/// Every part by itself, from the largest to the smallest, until none can be left out.
+fn every_part(mut text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    let all = |unit: Unit, text: &[u8]| -> Vec<Change> {
+        unit.cut(text).into_iter().map(Change::removal).collect()
     };
-    let mut text = text.to_vec();
-    let all = removals(&text);
-    if all.len() > FEW {
-        let needed = all.len() as f64 / 2.0;
-        text = changes::make(&text, &all, Search::expecting(needed), oracle)?;
+    loop {
+        let before = text.clone();
+        oracle.phase("nodes");
+        text = over(&reader.tree(&text), &text, |draft| pass_nodes(draft, oracle))?;
+        text = over(&reader.brackets(&text), &text, |draft| pass_nodes(draft, oracle))?;
+        oracle.phase("tokens");
+        text = changes::make(&text, &all(Unit::Token, &text), Search::ONCE, oracle)?;
+        if text.len() <= SMALL {
+            oracle.phase("bytes");
+            text = changes::make(&text, &all(Unit::Byte, &text), Search::EACH, oracle)?;
+        }
+        if text == before {
+            return Ok(text);
+        }
     }
-    changes::make(&text, &removals(&text), Search::EACH, oracle)
 }

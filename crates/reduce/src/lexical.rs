@@ -42,8 +42,7 @@ pub fn shorten(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
             changes.push(Change { spans, put: name });
         }
     }
-    let needed = changes.len() as f64 * 0.6;
-    make(text, &changes, Search::expecting(needed), oracle)
+    make(text, &changes, Search::among(changes.len()), oracle)
 }
 
 /// a to z, then aa, ab and so on.
@@ -65,13 +64,37 @@ pub fn thin(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
     let mut text = text.to_vec();
     // From the end, so that what is still to come stays where it is.
     for span in Unit::Token.cut(&text).into_iter().rev() {
-        let sort = sort_of(&text[span.clone()]);
-        if span.len() > LONG && sort != Sort::Space {
-            let changes: Vec<Change> = span.map(|at| Change::removal(at..at + 1)).collect();
+        let inside = match sort_of(&text[span.clone()]) {
+            Sort::String => span.start + 1..span.end - 1,
+            Sort::Space => continue,
+            _ => span,
+        };
+        if inside.len() > LONG {
+            let changes: Vec<Change> = inside.map(|at| Change::removal(at..at + 1)).collect();
             text = make(&text, &changes, Search::expecting(2.0), oracle)?;
         }
     }
     Ok(text)
+}
+
+/// Each line's indentation as deep as there are smaller ones above it, where lines that are
+/// indented alike stay so.
+pub fn dedent(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    let mut open: Vec<usize> = Vec::new();
+    let mut dedented = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        let content = line.trim_ascii_start();
+        let indentation = line.len() - content.len();
+        if content.is_empty() {
+            continue;
+        }
+        while open.pop_if(|outer| *outer >= indentation).is_some() {}
+        dedented.resize(dedented.len() + open.len(), b' ');
+        dedented.extend_from_slice(content);
+        open.push(indentation);
+    }
+    let smaller = dedented.len() < text.len() && oracle.fails(dedented.clone())?;
+    Ok(if smaller { dedented } else { text.to_vec() })
 }
 
 /// Makes runs of white space one byte, or nothing.
@@ -88,11 +111,37 @@ pub fn squeeze(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
     let text = make(text, &long.map(one).collect::<Vec<_>>(), Search::expecting(1.0), oracle)?;
     // Between two words there has to be something; beside a sign there need not be.
     let is_word = |at: Option<usize>| {
-        at.and_then(|at| text.get(at)).is_some_and(|byte| sort_of(&[*byte]) == Sort::Word)
+        let byte = at.and_then(|at| text.get(at));
+        byte.is_some_and(|byte| matches!(sort_of(&[*byte]), Sort::Word | Sort::Number))
     };
     let beside_sign =
         |span: &Span| !(is_word(span.start.checked_sub(1)) && is_word(Some(span.end)));
     let gone: Vec<Change> =
         runs(&text).into_iter().filter(beside_sign).map(Change::removal).collect();
     make(&text, &gone, Search::expecting(1.0), oracle)
+}
+
+/// Each word, number and string, with white space on its line that is then not needed either.
+pub fn words(text: &[u8]) -> Vec<Change> {
+    let tokens = Unit::Token.cut(text);
+    let sort = |at: usize| tokens.get(at).map(|span| sort_of(&text[span.clone()]));
+    let is_space =
+        |at: usize| sort(at) == Some(Sort::Space) && !text[tokens[at].clone()].contains(&b'\n');
+    let mut words = Vec::new();
+    // No space goes with two words: those before this one are taken.
+    let mut free = 0;
+    for (at, span) in tokens.iter().enumerate() {
+        if !matches!(sort(at), Some(Sort::Word | Sort::Number | Sort::String)) {
+            continue;
+        }
+        let mut span = span.clone();
+        if at > free && is_space(at - 1) {
+            span.start = tokens[at - 1].start;
+        } else if is_space(at + 1) {
+            span.end = tokens[at + 1].end;
+            free = at + 2;
+        }
+        words.push(Change::removal(span));
+    }
+    words
 }

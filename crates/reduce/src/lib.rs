@@ -8,6 +8,7 @@ pub mod changes;
 pub mod lexical;
 pub mod lists;
 pub mod oracle;
+pub mod shrinking;
 pub mod tester;
 pub mod trees;
 pub mod units;

@@ -17,7 +17,7 @@ type Minimise = fn(&List, &mut dyn Oracle) -> Outcome<Vec<bool>>;
 fn probdd_and_sweep(list: &List, oracle: &mut dyn Oracle) -> Outcome<Vec<bool>> {
     let mut kept = probdd(
         list,
-        Belief { needed: 2.0, certain: 0.98, whole: 0, patience: usize::MAX },
+        Belief { needed: 2.0, share: 0.0, certain: 0.98, whole: 0, patience: usize::MAX },
         oracle,
     )?;
     sweep(list, &mut kept, oracle)?;
@@ -145,7 +145,7 @@ fn a_long_list_of_which_all_is_needed_comes_to_an_end() {
     let render = |kept: &[bool]| kept.iter().map(|&kept| u8::from(kept)).collect::<Vec<u8>>();
     let list = List { weights: (1..=length).collect(), render: &render };
     for patience in [7, usize::MAX] {
-        let belief = Belief { needed: 1.0, certain: 0.98, whole: 0, patience };
+        let belief = Belief { needed: 1.0, share: 0.0, certain: 0.98, whole: 0, patience };
         let mut oracle = Function::new(|text: &[u8]| fails(!text.contains(&0)));
         let kept = probdd(&list, belief, &mut oracle).unwrap();
         assert!(kept.iter().all(|kept| *kept));

@@ -7,7 +7,11 @@ mod tags;
 use why_tree::Tree;
 
 pub fn tree(text: &[u8]) -> Tree {
-    if is_markup(text) { tags::tree(text) } else { groups::tree(text) }
+    tree_of(text, is_markup(text))
+}
+
+pub(crate) fn tree_of(text: &[u8], is_markup: bool) -> Tree {
+    if is_markup { tags::tree(text) } else { groups::tree(text) }
 }
 
 /// Whether the text begins with a tag.

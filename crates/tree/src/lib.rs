@@ -30,12 +30,15 @@ pub enum Role {
     /// It stands between others, and goes with a neighbour that is left out: with the one
     /// in front of it, or, where that stays, with the last one.
     Separator,
+    /// It brings along what ends it, so no separator goes with it.
+    Ended,
 }
 
 #[derive(Clone, Debug)]
 pub struct Node {
     pub kind: Kind,
-    /// What its place asks for; more than its own kind may stand there ([`Tree::fits`]).
+    /// What its place asks for: more than its own kind may stand there ([`Tree::fits`]), or
+    /// nothing but the part itself.
     pub place: Kind,
     /// Where it stands in the text.
     pub span: Range<usize>,
@@ -120,10 +123,14 @@ impl Tree {
 
     /// Whether the text of one part may stand in the place of another.
     pub fn fits(&self, part: NodeId, place: NodeId) -> bool {
-        let (part, place) = (self.node(part).kind, self.node(place));
-        part == place.kind
-            || part == place.place
-            || self.kinds[part.0 as usize].wider.contains(&place.place)
+        let place = self.node(place).place;
+        self.places_for(self.node(part).kind).any(|fitting| fitting == place)
+    }
+
+    /// All that may be given a text of this kind.
+    pub fn places_for(&self, kind: Kind) -> impl Iterator<Item = Kind> {
+        let wider = self.kinds[kind.0 as usize].wider.iter().copied();
+        std::iter::once(kind).chain(wider)
     }
 
     /// What has to stand between texts that become neighbours.
@@ -152,6 +159,26 @@ impl Tree {
         });
         self.nodes[parent.0 as usize].children.push(id);
         id
+    }
+
+    /// Adds the parts of a tree that another has made of the text from `start` on, all but its
+    /// root, behind the others of a parent.
+    pub fn graft(&mut self, parent: NodeId, start: usize, other: &Tree) {
+        let kinds: Vec<Kind> = other.kinds.iter().map(|kind| self.kind(&kind.name)).collect();
+        let here = |kind: Kind| kinds[kind.0 as usize];
+        for (narrow, info) in other.kinds.iter().enumerate() {
+            info.wider.iter().for_each(|&wide| self.widen(kinds[narrow], here(wide)));
+        }
+        let mut ids = vec![parent];
+        for node in &other.nodes[1..] {
+            let around = node.parent.map_or(parent, |parent| ids[parent.0 as usize]);
+            let span = start + node.span.start..start + node.span.end;
+            let id = self.add(around, here(node.kind), span, node.minimal.clone());
+            ids.push(id);
+            let added = self.node_mut(id);
+            (added.place, added.role, added.nonempty) =
+                (here(node.place), node.role, node.nonempty);
+        }
     }
 
     pub fn node(&self, id: NodeId) -> &Node {

@@ -95,7 +95,8 @@ impl Tree {
             Shown::Kept | Shown::Part(_) => false,
         };
         let mut out: Vec<bool> = node.children.iter().map(gone).collect();
-        let separates = |&index: &usize| self.node(node.children[index]).role == Role::Separator;
+        let role = |index: usize| self.node(node.children[index]).role;
+        let separates = |&index: &usize| role(index) == Role::Separator;
         let mut parts = (0..out.len()).filter(|index| !separates(index));
         if node.nonempty && !node.children.is_empty() {
             let first = parts.next();
@@ -108,15 +109,16 @@ impl Tree {
         // … and those at the end take the separators that nothing stands behind any more.
         let mut loose = Vec::new();
         for (index, out) in out.iter_mut().enumerate() {
-            match (separates(&index), *out) {
-                (true, true) => owed = owed.saturating_sub(1),
-                (true, false) if owed > 0 => {
+            match (role(index), *out) {
+                (Role::Separator, true) => owed = owed.saturating_sub(1),
+                (Role::Separator, false) if owed > 0 => {
                     owed -= 1;
                     *out = true;
                 }
-                (true, false) => loose.push(index),
-                (false, true) => owed += 1,
-                (false, false) => {
+                (Role::Separator, false) => loose.push(index),
+                (Role::Part, true) => owed += 1,
+                (Role::Ended, true) => {}
+                (Role::Part | Role::Ended, false) => {
                     owed = 0;
                     loose.clear();
                 }

@@ -12,7 +12,7 @@ pub use cdd::cdd;
 pub use dd::{Pair, dd};
 pub use ddmin::ddmin;
 pub use probdd::{Belief, probdd};
-pub use sweep::sweep;
+pub use sweep::{pass, sweep};
 
 /// Which parts of a list are kept.
 pub type Kept = Vec<bool>;
@@ -50,8 +50,10 @@ pub enum Minimiser {
     Ddmin,
     Cdd,
     ProbDd,
-    /// Each part by itself.
+    /// Each part by itself, until none can be left out.
     Sweep,
+    /// Each part by itself, once.
+    Pass,
 }
 
 impl Minimiser {
@@ -64,6 +66,11 @@ impl Minimiser {
             Minimiser::Sweep => {
                 let mut kept = vec![true; list.len()];
                 sweep(list, &mut kept, oracle)?;
+                Ok(kept)
+            }
+            Minimiser::Pass => {
+                let mut kept = vec![true; list.len()];
+                pass(list, &mut kept, oracle)?;
                 Ok(kept)
             }
         }

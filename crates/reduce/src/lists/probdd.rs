@@ -6,6 +6,7 @@
 //! searched in about as many steps as there are bits in the size of its text, however its
 //! nodes are distributed over levels.
 
+use super::sweep::pass_over;
 use super::{Kept, List, live};
 use crate::oracle::{Oracle, Outcome};
 use std::cmp::Reverse;
@@ -21,6 +22,8 @@ const LEAST_DOUBT: f64 = 1.1;
 pub struct Belief {
     /// How many of the parts are needed.
     pub needed: f64,
+    /// At least this share of them.
+    pub share: f64,
     /// A part that is needed with this probability is not tried any more.
     pub certain: f64,
     /// The weight of all of which the list is a part; at least that of the list.
@@ -36,7 +39,11 @@ pub fn probdd(list: &List, belief: Belief, oracle: &mut dyn Oracle) -> Outcome<K
     loop {
         let groups = groups(list, &kept, number);
         let single = groups.iter().all(|group| group.len() == 1);
-        let ended = Search::new(list, groups, belief).run(&mut kept, oracle)?;
+        let mut search = Search::new(list, groups, belief);
+        let ended = search.run(&mut kept, oracle)?;
+        if single {
+            search.reconsider(&mut kept, oracle)?;
+        }
         if single || ended == Ended::GivenUp {
             return Ok(kept);
         }
@@ -85,6 +92,10 @@ struct State {
     needed: Vec<f64>,
     /// Those that may still be left out.
     open: Vec<usize>,
+    /// Those that could not be left out alone.
+    alone: Vec<usize>,
+    /// Those of which that may have changed, because another was left out later.
+    outdated: Vec<usize>,
 }
 
 impl<'a, 'b> Search<'a, 'b> {
@@ -94,7 +105,7 @@ impl<'a, 'b> Search<'a, 'b> {
         let weights: Vec<f64> = weights.into_iter().map(|weight| weight as f64).collect();
         let total: f64 = weights.iter().sum();
         let total = total.max(belief.whole as f64);
-        let guess = |weight: &f64| (belief.needed * weight / total).min(0.95);
+        let guess = |weight: &f64| (belief.needed * weight / total).max(belief.share).min(0.95);
         let needed: Vec<f64> = weights.iter().map(guess).collect();
         let open = (0..groups.len()).filter(|&group| needed[group] < belief.certain).collect();
         Search {
@@ -102,11 +113,17 @@ impl<'a, 'b> Search<'a, 'b> {
             patience: belief.patience,
             groups,
             weights,
-            state: State { certain: belief.certain, needed, open },
+            state: State {
+                certain: belief.certain,
+                needed,
+                open,
+                alone: Vec::new(),
+                outdated: Vec::new(),
+            },
         }
     }
 
-    fn run(mut self, kept: &mut Kept, oracle: &mut dyn Oracle) -> Outcome<Ended> {
+    fn run(&mut self, kept: &mut Kept, oracle: &mut dyn Oracle) -> Outcome<Ended> {
         let mut length = (self.list.render)(kept).len();
         // Tries since the text last became shorter.
         let mut fruitless = 0;
@@ -138,14 +155,29 @@ impl<'a, 'b> Search<'a, 'b> {
                     kept[index] = false;
                 }
             }
-            self.state.open.retain(|group| !tried[accepted].contains(group));
+            self.state.accepted(&tried[accepted]);
             fruitless = if lengths[accepted] < length { 0 } else { fruitless + accepted + 1 };
             length = lengths[accepted];
         }
     }
 }
 
+impl Search<'_, '_> {
+    /// What something depended on that is gone now can go, too.
+    fn reconsider(&mut self, kept: &mut Kept, oracle: &mut dyn Oracle) -> Outcome<()> {
+        let mut outdated: Vec<usize> =
+            self.state.outdated.iter().flat_map(|&group| &self.groups[group]).copied().collect();
+        outdated.sort_unstable();
+        pass_over(self.list, outdated, kept, oracle)
+    }
+}
+
 impl State {
+    fn accepted(&mut self, chosen: &[usize]) {
+        self.open.retain(|group| !chosen.contains(group));
+        self.outdated.append(&mut self.alone);
+    }
+
     /// The set whose removal promises most: its weight times the probability that none of it
     /// is needed.
     fn choose(&self, weights: &[f64]) -> Option<Vec<usize>> {
@@ -177,6 +209,9 @@ impl State {
             // What nobody believed in teaches nothing; it must not be tried for ever.
             let at_least = (needed * LEAST_DOUBT).min(1.0);
             self.needed[group] = (needed / (1.0 - none_needed)).max(at_least);
+        }
+        if let [alone] = *chosen {
+            self.alone.push(alone);
         }
         let certain = |group: &usize| chosen.len() == 1 && *group == chosen[0];
         let needed = &self.needed;

@@ -20,3 +20,23 @@ pub fn sweep(list: &List, kept: &mut [bool], oracle: &mut dyn Oracle) -> Outcome
     }
     Ok(changed)
 }
+
+/// A single round of it, for those who come back.
+pub fn pass(list: &List, kept: &mut [bool], oracle: &mut dyn Oracle) -> Outcome<()> {
+    pass_over(list, live(kept), kept, oracle)
+}
+
+/// The same over some of the elements.
+pub(super) fn pass_over(
+    list: &List,
+    mut order: Vec<usize>,
+    kept: &mut [bool],
+    oracle: &mut dyn Oracle,
+) -> Outcome<()> {
+    loop {
+        let mut candidates = order.iter().rev().map(|&index| list.without(kept, &[index]));
+        let Some(index) = oracle.first(&mut candidates)? else { return Ok(()) };
+        order.truncate(order.len() - index);
+        kept[order.pop().expect("it was tried")] = false;
+    }
+}

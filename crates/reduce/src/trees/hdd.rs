@@ -157,3 +157,9 @@ pub fn sweep_nodes(draft: &mut Draft, oracle: &mut dyn Oracle) -> Outcome<usize>
         }
     }
 }
+
+/// Tries to leave out every node by itself, once.
+pub fn pass_nodes(draft: &mut Draft, oracle: &mut dyn Oracle) -> Outcome<usize> {
+    let edits = draft.removals(&draft.nodes(), &draft.sizes());
+    make(draft, edits, Search::ONCE, oracle)
+}

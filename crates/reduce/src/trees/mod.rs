@@ -1,13 +1,17 @@
 //! Algorithms over a tree of parts. All of them choose, from a list of edits, as many as can
 //! be made together; they differ in which edits are in a list.
 
+mod columns;
 mod draft;
 mod hdd;
 mod hoist;
 mod replace;
 
+pub use columns::columns;
 pub use draft::{Draft, Edit, Put};
-pub use hdd::{Level, Variant, hdd, hdd_plus, hdd_star, hddr, nodes_of_level, sweep_nodes};
+pub use hdd::{
+    Level, Variant, hdd, hdd_plus, hdd_star, hddr, nodes_of_level, pass_nodes, sweep_nodes,
+};
 pub use hoist::{hoist, hoist_largest};
 pub use replace::replace;
 
@@ -23,7 +27,11 @@ pub struct Search {
     pub sweep: bool,
 }
 
-const NO_BELIEF: Belief = Belief { needed: 1.0, certain: 1.0, whole: 0, patience: usize::MAX };
+/// So few parts are tried one by one where many of them are needed.
+const FEW: usize = 300;
+
+const NO_BELIEF: Belief =
+    Belief { needed: 1.0, share: 0.0, certain: 1.0, whole: 0, patience: usize::MAX };
 
 /// Only what was tried by itself is needed for certain, or nearly.
 const CAUTIOUS: Belief = Belief { certain: 0.98, ..NO_BELIEF };
@@ -33,11 +41,17 @@ impl Search {
         Search { minimiser: Minimiser::Ddmin, belief: NO_BELIEF, sweep: false };
     pub const EACH: Search =
         Search { minimiser: Minimiser::Sweep, belief: NO_BELIEF, sweep: false };
+    pub const ONCE: Search = Search { minimiser: Minimiser::Pass, belief: NO_BELIEF, sweep: false };
 
     /// ProbDD over parts of which so many are needed, down to single ones.
     pub fn expecting(needed: f64) -> Search {
         let belief = Belief { needed: needed.max(1.0), ..CAUTIOUS };
         Search { minimiser: Minimiser::ProbDd, belief, sweep: false }
+    }
+
+    /// Over so many parts of which about half are needed.
+    pub fn among(parts: usize) -> Search {
+        if parts <= FEW { Search::ONCE } else { Search::expecting(parts as f64 / 2.0) }
     }
 
     /// The same, for those who come back later: more tries than this in a row that come to

@@ -1,47 +1,62 @@
-//! Replacement: a node is given the smallest text of its kind that the input has.
+//! Replacement: a node is given the smallest text that the input has of those that fit its
+//! place.
 
 use super::{Draft, Edit, Put, Search, make};
 use crate::oracle::{Oracle, Outcome};
-use rustc_hash::FxHashMap;
-use std::rc::Rc;
-use why_tree::Kind;
+use rustc_hash::{FxHashMap, FxHashSet};
+use why_tree::{Kind, NodeId};
 
 /// Says how many edits were made.
 pub fn replace(draft: &mut Draft, search: Search, oracle: &mut dyn Oracle) -> Outcome<usize> {
+    let smallest = smallest_texts(draft);
     let sizes = draft.sizes();
-    let mut smallest: FxHashMap<Kind, Rc<[u8]>> = FxHashMap::default();
-    for id in draft.tree.ids() {
-        let node = draft.tree.node(id);
-        let text = &draft.text[node.span.clone()];
-        let known = smallest.get(&node.kind);
-        if known.is_none_or(|known| (text.len(), text) < (known.len(), known)) && !text.is_empty() {
-            smallest.insert(node.kind, text.into());
-        }
-    }
     let mut edits = Vec::new();
     for node in draft.nodes() {
-        let Some(text) = smallest.get(&draft.tree.node(node).kind) else { continue };
-        let edit = Edit { node, put: Put::Text(text.clone()) };
+        let Some(text) = smallest.get(&draft.tree.node(node).place) else { continue };
+        let edit = Edit { node, put: Put::Text((*text).into()) };
         if draft.gain(&edit, &sizes) > 0 {
             edits.push(edit);
         }
     }
     // What is in a node that is replaced is gone, too: so one level after the other.
+    let depths = depths(draft);
+    let deepest = edits.iter().map(|edit| depths[edit.node.0 as usize]).max().unwrap_or(0);
     let mut made = 0;
-    let mut depths: FxHashMap<why_tree::NodeId, usize> = FxHashMap::default();
-    for id in draft.tree.ids() {
-        let above = draft.tree.node(id).parent.map_or(0, |parent| depths[&parent] + 1);
-        depths.insert(id, above);
-    }
-    let deepest = edits.iter().map(|edit| depths[&edit.node]).max().unwrap_or(0);
     for depth in 0..=deepest {
-        let there: std::collections::HashSet<_> = draft.nodes().into_iter().collect();
-        let level: Vec<Edit> = edits
+        let there: FxHashSet<NodeId> = draft.nodes().into_iter().collect();
+        let level = edits
             .iter()
-            .filter(|edit| depths[&edit.node] == depth && there.contains(&edit.node))
-            .cloned()
-            .collect();
-        made += make(draft, level, search, oracle)?;
+            .filter(|edit| depths[edit.node.0 as usize] == depth && there.contains(&edit.node));
+        made += make(draft, level.cloned().collect(), search, oracle)?;
     }
     Ok(made)
+}
+
+/// For each place the smallest text of what may stand there.
+fn smallest_texts<'a>(draft: &Draft<'a>) -> FxHashMap<Kind, &'a [u8]> {
+    let mut smallest: FxHashMap<Kind, &[u8]> = FxHashMap::default();
+    for id in draft.tree.ids() {
+        let node = draft.tree.node(id);
+        let text = &draft.text[node.span.clone()];
+        if text.is_empty() {
+            continue;
+        }
+        for place in draft.tree.places_for(node.kind) {
+            let known = smallest.entry(place).or_insert(text);
+            if (text.len(), text) < (known.len(), *known) {
+                *known = text;
+            }
+        }
+    }
+    smallest
+}
+
+/// How many nodes are above each.
+fn depths(draft: &Draft) -> Vec<usize> {
+    let mut depths: Vec<usize> = Vec::with_capacity(draft.tree.len());
+    for id in draft.tree.ids() {
+        let parent = draft.tree.node(id).parent;
+        depths.push(parent.map_or(0, |parent| depths[parent.0 as usize] + 1));
+    }
+    depths
 }

@@ -154,3 +154,19 @@ impl Watcher for Told {
         Ok(())
     }
 }
+
+/// A test that wants some letters in this order, and brackets that match.
+pub fn wants(letters: &[u8], text: &[u8]) -> bool {
+    let mut rest = text.iter();
+    is_balanced(text) && letters.iter().all(|letter| rest.any(|there| there == letter))
+}
+
+pub fn cases(number: u64) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+    (0..number).filter_map(|seed| {
+        let mut chance = Chance(seed);
+        let length = 1 + chance.below(60);
+        let text = chance.brackets(length);
+        let letters: Vec<u8> = (0..chance.below(4)).map(|_| b'a' + chance.below(6) as u8).collect();
+        wants(&letters, &text).then_some((text, letters))
+    })
+}

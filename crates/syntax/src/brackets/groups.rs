@@ -99,7 +99,10 @@ pub(super) fn tree(text: &[u8]) -> Tree {
         let item = *inner.item.get_or_insert_with(new_item);
         tree.node_mut(item).span.end = token.span.end;
         match token.sign {
-            Sign::Semicolon => inner.item = None,
+            Sign::Semicolon => {
+                tree.node_mut(item).role = Role::Ended;
+                inner.item = None;
+            }
             Sign::String => {
                 let quotes = [text[token.span.start], text[token.span.end - 1]];
                 tree.add(item, kinds.string, token.span.clone(), quotes.to_vec());

@@ -131,6 +131,9 @@ impl Builder<'_> {
         let around = self.tree.node(parent);
         let all = around.span == span && around.children.is_empty() && !around.nonempty;
         if all && (around.minimal == minimal || minimal == own && !needs) {
+            // What one can be derived to may stand wherever that one may.
+            let place = around.place;
+            self.tree.widen(kind, place);
             self.tree.node_mut(parent).kind = kind;
             return parent;
         }

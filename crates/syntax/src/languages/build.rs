@@ -4,6 +4,7 @@ use super::Language;
 use super::minimal::Minima;
 use super::parse::Parsed;
 use super::plan::{Form, Part, Plan};
+use crate::brackets;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use why_tree::{Kind, NodeId, Role, Tree};
@@ -34,6 +35,7 @@ pub(super) fn tree(
         .iter()
         .map(|symbols| place(&mut tree, &kinds, &plan.symbols, symbols))
         .collect();
+    let fixed = tree.kind("nothing else");
     let mut builder = Builder {
         parsed,
         parts: &plan.parts,
@@ -51,6 +53,12 @@ pub(super) fn tree(
             Form::Needed => (builder.minimal(part), Role::Part),
             Form::Fixed => (text[part.span.clone()].to_vec(), Role::Part),
             Form::Separator => (text[part.span.clone()].to_vec(), Role::Separator),
+            Form::Unfit => {
+                let unfit = &text[part.span.clone()];
+                let parts = brackets::tree_of(unfit, language.tags.is_some());
+                tree.graft(parent, part.span.start, &parts);
+                continue;
+            }
         };
         let around = tree.node(parent);
         let repeats = around.span == part.span
@@ -63,12 +71,12 @@ pub(super) fn tree(
             parent
         } else {
             let id = tree.add(parent, kinds[part.symbol], part.span.clone(), minimal);
-            let node = tree.node_mut(id);
-            node.place = places[part.place];
-            node.role = role;
+            tree.node_mut(id).role = role;
             id
         };
-        tree.node_mut(id).nonempty = part.nonempty;
+        let node = tree.node_mut(id);
+        node.nonempty = part.nonempty;
+        node.place = if part.form == Form::Fixed { fixed } else { places[part.place] };
         rest.extend(part.children.iter().rev().map(|&child| (id, child)));
     }
     tree

@@ -88,7 +88,7 @@ impl Rule<'_> {
             self.own(&mut made, at..child.span.start)?;
             at = child.span.end;
             match child.form {
-                Form::Optional | Form::Separator => {}
+                Form::Optional | Form::Separator | Form::Unfit => {}
                 Form::Needed => self.join(&mut made, minima.of_place(child.place)?),
                 Form::Fixed => self.own(&mut made, child.span.clone())?,
             }

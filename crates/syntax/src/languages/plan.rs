@@ -39,6 +39,8 @@ pub(super) enum Form {
     /// It stays as it is.
     Fixed,
     Separator,
+    /// It fits nothing, so brackets and lines tell what its parts are.
+    Unfit,
 }
 
 /// All that a plan is made from.
@@ -52,6 +54,9 @@ struct Planner<'a, 'b> {
     places: FxHashMap<Vec<usize>, usize>,
     /// The places for a node in another, under a name.
     slots: FxHashMap<Slot, usize>,
+    /// The smallest text of each symbol.
+    samples: FxHashMap<&'static str, Range<usize>>,
+    text: &'b [u8],
     /// What still has to be divided into parts: a part and its node.
     rest: Vec<(usize, usize)>,
 }
@@ -77,6 +82,8 @@ pub(super) fn plan<'a>(
         symbols: FxHashMap::default(),
         places: FxHashMap::default(),
         slots: FxHashMap::default(),
+        samples: samples(&parsed.nodes),
+        text,
         rest: Vec::new(),
     };
     let root = planner.part(parsed.nodes[0].symbol, 0..text.len(), Form::Optional);
@@ -85,6 +92,17 @@ pub(super) fn plan<'a>(
         planner.divide(part, node);
     }
     planner.plan
+}
+
+fn samples(nodes: &[Parse]) -> FxHashMap<&'static str, Range<usize>> {
+    let mut samples: FxHashMap<&'static str, Range<usize>> = FxHashMap::default();
+    for node in nodes.iter().filter(|node| !node.has_error) {
+        let sample = samples.entry(node.symbol).or_insert_with(|| node.span.clone());
+        if node.span.len() < sample.len() {
+            *sample = node.span.clone();
+        }
+    }
+    samples
 }
 
 impl Planner<'_, '_> {
@@ -123,6 +141,10 @@ impl Planner<'_, '_> {
         let slot = slot.filter(|slot| !(slot.multiple && fixed));
         let mut names: Vec<&str> =
             slot.map_or(Vec::new(), |slot| slot.types.iter().map(String::as_str).collect());
+        names.retain(|name| !self.language.fixed.contains(name) && *name != node.symbol);
+        if slot.is_some_and(|slot| slot.multiple) {
+            names.retain(|name| self.accepts(around, node, name));
+        }
         names.push(node.symbol);
         // What an element holds may take the element's place.
         if self.language.tags.is_some_and(|tags| names.contains(&tags.element)) {
@@ -132,6 +154,17 @@ impl Planner<'_, '_> {
         let place = self.place(symbols);
         self.slots.insert(key, place);
         place
+    }
+
+    /// Whether the parser takes a text of another symbol in the place of a node. What is
+    /// published of a symbol's parts does not say which of them may stand where.
+    fn accepts(&mut self, around: &Parse, node: &Parse, symbol: &str) -> bool {
+        let (Some(sample), Some(trial)) = (self.samples.get(symbol), &mut self.plan.trial) else {
+            return false;
+        };
+        let with = &self.text[sample.clone()];
+        let points = (node.start, node.end);
+        !around.has_error && trial.goes_on() && trial.fits(around, node.span.clone(), points, with)
     }
 
     /// A new part of another, in a place of its own kind.
@@ -210,6 +243,10 @@ impl Planner<'_, '_> {
         let index = around.children[at];
         let node = &nodes[index];
         let removal = self.removals.of[index];
+        if node.error {
+            self.add(within, node.symbol, node.span.clone(), Form::Unfit);
+            return;
+        }
         if !node.named {
             if self.removals.separators[index] {
                 self.add(within, node.symbol, node.span.clone(), Form::Separator);
