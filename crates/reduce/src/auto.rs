@@ -8,6 +8,7 @@ use crate::trees::{
     Draft, Search, Variant, columns, hdd, hoist, hoist_largest, pass_nodes, replace,
 };
 use crate::units::{Span, Unit, bracket_pairs};
+use std::borrow::Cow;
 use why_tree::Tree;
 
 /// Who knows the formats.
@@ -21,10 +22,14 @@ pub trait Reader {
 /// A text that is no longer than this ends 1-minimal in bytes.
 pub const SMALL: usize = 1024;
 
+/// A text that is longer is cut into so many blocks of lines.
+const LARGE: usize = 4 << 20;
+const BLOCKS: usize = 512;
+
 /// What is left fails, and no node, no token, and of a small text no byte can be left out.
 pub fn auto(text: &[u8], reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
     let oracle = &mut Shrinking::new(oracle, text.len());
-    let mut text = text.to_vec();
+    let mut text = blocks(text, oracle)?;
     loop {
         text = coarse(text, reader, oracle)?;
         text = fine(text, oracle)?;
@@ -36,6 +41,35 @@ pub fn auto(text: &[u8], reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcom
             return Ok(text);
         }
     }
+}
+
+/// Of a large text first all that can be told without a tree, which takes several times the
+/// room: blocks of lines.
+fn blocks(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    let mut left = Cow::Borrowed(text);
+    while left.len() > LARGE {
+        oracle.phase("blocks");
+        let blocks = blocks_of(&left);
+        let smaller = changes::leave_out(&left, &blocks, Search::impatient(1.0, 20), oracle)?;
+        let little = smaller.len() * 2 > left.len();
+        left = Cow::Owned(smaller);
+        if little {
+            break;
+        }
+    }
+    Ok(left.into_owned())
+}
+
+/// Whole lines, in so many blocks of about the same size.
+fn blocks_of(text: &[u8]) -> Vec<Span> {
+    let mut blocks: Vec<Span> = Vec::new();
+    for line in Unit::Line.pieces(text) {
+        match blocks.last_mut() {
+            Some(block) if block.len() < text.len() / BLOCKS => block.end = line.end,
+            _ => blocks.push(line),
+        }
+    }
+    blocks
 }
 
 /// Whole parts of the tree, as long as that helps much.
@@ -91,7 +125,7 @@ fn other_parts(text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> O
     let text = over(&reader.brackets(&text), &text, |draft| columns(draft, oracle))?;
     oracle.phase("words");
     let words = lexical::words(&text);
-    let text = changes::make(&text, &words, Search::among(words.len()), oracle)?;
+    let text = changes::leave_out(&text, &words, Search::among(words.len()), oracle)?;
     let text = lexical::squeeze(&text, oracle)?;
     oracle.phase("parts");
     let text = over(&reader.brackets(&text), &text, |draft| pass_nodes(draft, oracle))?;
@@ -118,19 +152,16 @@ fn over(
 
 /// Every part by itself, from the largest to the smallest, until none can be left out.
 fn every_part(mut text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
-    let all = |unit: Unit, text: &[u8]| -> Vec<Change> {
-        unit.cut(text).into_iter().map(Change::removal).collect()
-    };
     loop {
         let before = text.clone();
         oracle.phase("nodes");
         text = over(&reader.tree(&text), &text, |draft| pass_nodes(draft, oracle))?;
         text = over(&reader.brackets(&text), &text, |draft| pass_nodes(draft, oracle))?;
         oracle.phase("tokens");
-        text = changes::make(&text, &all(Unit::Token, &text), Search::ONCE, oracle)?;
+        text = changes::leave_out(&text, &Unit::Token.cut(&text), Search::ONCE, oracle)?;
         if text.len() <= SMALL {
             oracle.phase("bytes");
-            text = changes::make(&text, &all(Unit::Byte, &text), Search::EACH, oracle)?;
+            text = changes::leave_out(&text, &Unit::Byte.cut(&text), Search::EACH, oracle)?;
         }
         if text == before {
             return Ok(text);

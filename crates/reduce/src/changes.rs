@@ -1,6 +1,6 @@
 //! Changes to a flat text: pieces of it are replaced, wherever they stand.
 
-use crate::lists::{Kept, List, sweep};
+use crate::lists::List;
 use crate::oracle::{Oracle, Outcome};
 use crate::trees::Search;
 use crate::units::Span;
@@ -13,14 +13,32 @@ pub struct Change {
 }
 
 impl Change {
-    pub fn removal(span: Span) -> Change {
-        Change { spans: vec![span], put: Vec::new() }
-    }
-
     fn gain(&self) -> usize {
         let before: usize = self.spans.iter().map(|span| span.len()).sum();
         before.saturating_sub(self.put.len() * self.spans.len())
     }
+}
+
+/// The text without as many of these pieces, in the order of the text, as can be left out.
+pub fn leave_out(
+    text: &[u8],
+    pieces: &[Span],
+    search: Search,
+    oracle: &mut dyn Oracle,
+) -> Outcome<Vec<u8>> {
+    let render = |kept: &[bool]| {
+        let out = || pieces.iter().zip(kept).filter(|(_, kept)| !**kept).map(|(piece, _)| piece);
+        let mut result = Vec::with_capacity(text.len() - out().map(Span::len).sum::<usize>());
+        let mut at = 0;
+        for piece in out() {
+            result.extend_from_slice(&text[at..piece.start]);
+            at = piece.end;
+        }
+        result.extend_from_slice(&text[at..]);
+        result
+    };
+    let list = List { weights: pieces.iter().map(Span::len).collect(), render: &render };
+    Ok(render(&search.run(&list, oracle)?))
 }
 
 /// The text with as many of the changes as can be made. No two may touch the same place.
@@ -30,9 +48,6 @@ pub fn make(
     search: Search,
     oracle: &mut dyn Oracle,
 ) -> Outcome<Vec<u8>> {
-    if changes.is_empty() {
-        return Ok(text.to_vec());
-    }
     let mut places: Vec<(Span, usize)> = Vec::new();
     for (index, change) in changes.iter().enumerate() {
         places.extend(change.spans.iter().map(|span| (span.clone(), index)));
@@ -41,11 +56,7 @@ pub fn make(
     let render = |kept: &[bool]| render(text, &places, changes, kept);
     let weights = changes.iter().map(|change| change.gain().max(1)).collect();
     let list = List { weights, render: &render };
-    let mut kept: Kept = search.minimiser.run(&list, search.belief, oracle)?;
-    if search.sweep {
-        sweep(&list, &mut kept, oracle)?;
-    }
-    Ok(render(&kept))
+    Ok(render(&search.run(&list, oracle)?))
 }
 
 fn render(text: &[u8], places: &[(Span, usize)], changes: &[Change], kept: &[bool]) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! The lexical phase: shorter names, numbers and strings; less white space.
 
-use crate::changes::{Change, make};
+use crate::changes::{Change, leave_out, make};
 use crate::oracle::{Oracle, Outcome};
 use crate::trees::Search;
 use crate::units::{Sort, Span, Unit, sort_of};
@@ -25,7 +25,7 @@ pub fn shorten(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
                 changes.push(Change { spans: vec![span], put: b"0".to_vec() });
             }
             Sort::String if token.len() > 2 => {
-                changes.push(Change::removal(span.start + 1..span.end - 1));
+                changes.push(Change { spans: vec![span.start + 1..span.end - 1], put: Vec::new() });
             }
             _ => {}
         }
@@ -70,8 +70,8 @@ pub fn thin(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
             _ => span,
         };
         if inside.len() > LONG {
-            let changes: Vec<Change> = inside.map(|at| Change::removal(at..at + 1)).collect();
-            text = make(&text, &changes, Search::expecting(2.0), oracle)?;
+            let bytes: Vec<Span> = inside.map(|at| at..at + 1).collect();
+            text = leave_out(&text, &bytes, Search::expecting(2.0), oracle)?;
         }
     }
     Ok(text)
@@ -116,13 +116,12 @@ pub fn squeeze(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
     };
     let beside_sign =
         |span: &Span| !(is_word(span.start.checked_sub(1)) && is_word(Some(span.end)));
-    let gone: Vec<Change> =
-        runs(&text).into_iter().filter(beside_sign).map(Change::removal).collect();
-    make(&text, &gone, Search::expecting(1.0), oracle)
+    let gone: Vec<Span> = runs(&text).into_iter().filter(beside_sign).collect();
+    leave_out(&text, &gone, Search::expecting(1.0), oracle)
 }
 
 /// Each word, number and string, with white space on its line that is then not needed either.
-pub fn words(text: &[u8]) -> Vec<Change> {
+pub fn words(text: &[u8]) -> Vec<Span> {
     let tokens = Unit::Token.cut(text);
     let sort = |at: usize| tokens.get(at).map(|span| sort_of(&text[span.clone()]));
     let is_space =
@@ -141,7 +140,7 @@ pub fn words(text: &[u8]) -> Vec<Change> {
             span.end = tokens[at + 1].end;
             free = at + 2;
         }
-        words.push(Change::removal(span));
+        words.push(span);
     }
     words
 }

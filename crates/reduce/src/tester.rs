@@ -140,8 +140,8 @@ impl<J: Judge, W: Watcher> Tester<J, W> {
 
     /// The first test: whether the original fails at all.
     pub fn check(&mut self, original: &[u8]) -> Outcome<Judgement> {
-        self.best = original.to_vec();
         self.verdict(original.to_vec())?;
+        self.best = original.to_vec();
         Ok(self.known[&xxh3_128(original)].judgement.clone())
     }
 
@@ -251,15 +251,15 @@ impl<J: Judge, W: Watcher> Tester<J, W> {
     /// It is this candidate's turn.
     fn judged(
         &mut self,
-        front: &Waiting,
+        front: Waiting,
         waiting: &mut VecDeque<Waiting>,
         adopt: bool,
     ) -> Outcome<Verdict> {
         if front.state == State::Refused {
             return Err(Stopped::Budget);
         }
-        self.confirm(front, waiting)?;
-        let (candidate, hash) = (&front.candidate, front.hash);
+        self.confirm(&front, waiting)?;
+        let Waiting { candidate, hash, .. } = front;
         let known = self.known.get_mut(&hash).expect("it was judged");
         let first_time = !std::mem::replace(&mut known.counted, true);
         let judgement = known.judgement.clone();
@@ -275,8 +275,8 @@ impl<J: Judge, W: Watcher> Tester<J, W> {
         if accepted
             && (candidate.len(), candidate.as_slice()) < (self.best.len(), self.best.as_slice())
         {
-            self.best = candidate.to_vec();
-            self.watcher.smaller(candidate)?;
+            self.best = candidate;
+            self.watcher.smaller(&self.best)?;
         }
         Ok(judgement.verdict)
     }
@@ -300,7 +300,7 @@ impl<J: Judge, W: Watcher> Oracle for Tester<J, W> {
             }
             while waiting.front().is_some_and(|front| !front.is_under_way()) {
                 let front = waiting.pop_front().expect("just seen");
-                if self.judged(&front, &mut waiting, true)? == Verdict::Fails {
+                if self.judged(front, &mut waiting, true)? == Verdict::Fails {
                     self.judge.cancel_all()?;
                     return Ok(Some(index));
                 }
@@ -319,7 +319,7 @@ impl<J: Judge, W: Watcher> Oracle for Tester<J, W> {
             self.wait(&mut waiting)?;
         }
         let front = waiting.pop_front().expect("there is one");
-        self.judged(&front, &mut waiting, false)
+        self.judged(front, &mut waiting, false)
     }
 
     fn phase(&mut self, name: &str) {

@@ -16,14 +16,24 @@ pub enum Unit {
 
 impl Unit {
     pub fn cut(self, text: &[u8]) -> Vec<Span> {
-        match self {
-            Unit::Byte => (0..text.len()).map(|at| at..at + 1).collect(),
-            Unit::Char => cut_by(text, char_length),
-            Unit::Token => cut_by(text, token_length),
-            Unit::Line => cut_by(text, |rest| {
-                rest.iter().position(|&b| b == b'\n').map_or(rest.len(), |at| at + 1)
-            }),
-        }
+        self.pieces(text).collect()
+    }
+
+    /// One after the other, for those who need not have them all at once.
+    pub fn pieces(self, text: &[u8]) -> impl Iterator<Item = Span> {
+        let length = match self {
+            Unit::Byte => |_: &[u8]| 1,
+            Unit::Char => char_length,
+            Unit::Token => token_length,
+            Unit::Line => line_length,
+        };
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let start = at;
+            let rest = &text[start..];
+            at += if rest.is_empty() { return None } else { length(rest) };
+            Some(start..at)
+        })
     }
 }
 
@@ -50,15 +60,8 @@ pub fn bracket_pairs(text: &[u8]) -> Vec<[Span; 2]> {
     pairs
 }
 
-fn cut_by(text: &[u8], length: impl Fn(&[u8]) -> usize) -> Vec<Span> {
-    let mut spans = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let next = at + length(&text[at..]);
-        spans.push(at..next);
-        at = next;
-    }
-    spans
+fn line_length(rest: &[u8]) -> usize {
+    rest.iter().position(|&byte| byte == b'\n').map_or(rest.len(), |at| at + 1)
 }
 
 fn char_length(rest: &[u8]) -> usize {

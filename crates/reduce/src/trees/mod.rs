@@ -62,6 +62,18 @@ impl Search {
         search
     }
 
+    /// Which parts of a list are kept.
+    pub fn run(&self, list: &List, oracle: &mut dyn Oracle) -> Outcome<Kept> {
+        if list.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut kept = self.minimiser.run(list, self.belief, oracle)?;
+        if self.sweep {
+            sweep(list, &mut kept, oracle)?;
+        }
+        Ok(kept)
+    }
+
     /// Whether a part of this size is tried at all.
     fn tries(&self, size: usize) -> bool {
         let needed = self.belief.needed * size as f64 / self.belief.whole.max(1) as f64;
@@ -86,18 +98,12 @@ fn make_groups(
     search: Search,
     oracle: &mut dyn Oracle,
 ) -> Outcome<usize> {
-    if groups.is_empty() {
-        return Ok(0);
-    }
     let sizes = draft.sizes();
     let gain = |edits: &Vec<Edit>| edits.iter().map(|edit| draft.gain(edit, &sizes)).sum();
     let weights = groups.iter().map(|edits| 1.max(gain(edits))).collect();
     let render = |kept: &[bool]| draft.with(&groups, kept).render();
     let list = List { weights, render: &render };
-    let mut kept: Kept = search.minimiser.run(&list, search.belief, oracle)?;
-    if search.sweep {
-        sweep(&list, &mut kept, oracle)?;
-    }
+    let kept = search.run(&list, oracle)?;
     *draft = draft.with(&groups, &kept);
     Ok(kept.iter().filter(|kept| !**kept).count())
 }

@@ -1,7 +1,7 @@
 //! The algorithms by their names.
 
 use why_reduce::auto::{Reader, auto};
-use why_reduce::changes::{self, Change};
+use why_reduce::changes;
 use why_reduce::lexical;
 use why_reduce::lists::Minimiser;
 use why_reduce::trees::{
@@ -57,9 +57,8 @@ impl Algorithm {
     ) -> Outcome<Vec<u8>> {
         let list = |minimiser: Minimiser, oracle: &mut dyn Oracle| {
             let sweep = minimiser != Minimiser::Ddmin;
-            let changes: Vec<Change> = unit.cut(text).into_iter().map(Change::removal).collect();
             let search = Search { minimiser, sweep, ..Search::expecting(2.0) };
-            changes::make(text, &changes, search, oracle)
+            changes::leave_out(text, &unit.cut(text), search, oracle)
         };
         let tree = |oracle: &mut dyn Oracle, over: &Over| {
             over_tree(&reader.tree(text), text, over, oracle)

@@ -24,8 +24,8 @@ impl Sizes {
         let mut sizes = Sizes { bytes: 0, tokens: 0, lines: 0 };
         for (_, text) in &files.0 {
             sizes.bytes += text.len();
-            sizes.tokens += tokens(text).len();
-            sizes.lines += Unit::Line.cut(text).len();
+            sizes.tokens += tokens(text).count();
+            sizes.lines += Unit::Line.pieces(text).count();
         }
         sizes
     }
@@ -35,9 +35,9 @@ impl Sizes {
     }
 }
 
-fn tokens(text: &[u8]) -> Vec<std::ops::Range<usize>> {
-    let spans = Unit::Token.cut(text).into_iter();
-    spans.filter(|span| sort_of(&text[span.clone()]) != Sort::Space).collect()
+fn tokens(text: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let spans = Unit::Token.pieces(text);
+    spans.filter(|span| sort_of(&text[span.clone()]) != Sort::Space)
 }
 
 /// A part that is left, and what happened without it.
