@@ -3,7 +3,7 @@
 mod support;
 
 use std::time::{Duration, Instant};
-use support::{Brackets, Chance, cases, fails, is_balanced, wants};
+use support::{Brackets, Chance, by_chance, cases, fails, is_balanced, wants};
 use why_reduce::auto::{Reader, auto};
 use why_reduce::oracle::Function;
 use why_reduce::trees::{Draft, Edit, Put};
@@ -82,14 +82,6 @@ fn without_one(text: &[u8], reader: &dyn Reader) -> Vec<Vec<u8>> {
     }
     others.retain(|other| other.len() < text.len());
     others
-}
-
-/// A test without rhyme or reason: leaving out more tells nothing of leaving out less.
-fn by_chance(text: &[u8], seed: u64, rarely: usize) -> bool {
-    let mixed = text
-        .iter()
-        .fold(seed, |mixed, &byte| Chance(mixed ^ u64::from(byte)).below(usize::MAX) as u64);
-    Chance(mixed).below(rarely) == 0
 }
 
 #[test]

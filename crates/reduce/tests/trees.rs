@@ -2,10 +2,13 @@
 
 mod support;
 
-use support::{brackets, cases, fails, is_balanced, wants};
+use support::{Chance, brackets, by_chance, cases, fails, is_balanced, wants};
 use why_reduce::oracle::Function;
-use why_reduce::trees::{Draft, Edit, Put, Search, Variant, hdd, hdd_plus, hdd_star, hddr, hoist};
-use why_tree::NodeId;
+use why_reduce::shrinking::Shrinking;
+use why_reduce::trees::{
+    Draft, Edit, Put, Search, Variant, hdd, hdd_plus, hdd_star, hddr, hoist, replace,
+};
+use why_tree::{NodeId, Tree};
 
 /// The text without one node.
 fn without(draft: &Draft, node: NodeId) -> Vec<u8> {
@@ -33,6 +36,55 @@ fn hdd_star_and_plus_leave_no_node_that_is_not_needed() {
         }
     }
     assert!(tried > 100);
+}
+
+#[test]
+fn hdd_star_and_plus_do_so_whatever_the_test() {
+    let mut changed = 0;
+    for seed in 0..300 {
+        let mut chance = Chance(seed);
+        let length = 1 + chance.below(40);
+        let text = chance.brackets(length);
+        let tree = brackets(&text);
+        let test = |candidate: &[u8]| candidate == text || by_chance(candidate, seed, 4);
+        for star in [true, false] {
+            let mut draft = Draft::new(&tree, &text);
+            let mut oracle = Function::new(|text: &[u8]| fails(test(text)));
+            let oracle = &mut Shrinking::new(&mut oracle, text.len());
+            if star {
+                hdd_star(&mut draft, Variant::All, Search::DDMIN, oracle).unwrap();
+            } else {
+                hdd_plus(&mut draft, Variant::All, Search::DDMIN, oracle).unwrap();
+            }
+            let left = draft.render();
+            assert!(test(&left));
+            for node in draft.nodes() {
+                let other = without(&draft, node);
+                assert!(other.len() >= left.len() || !test(&other), "seed {seed}");
+            }
+            changed += usize::from(left != text);
+        }
+    }
+    assert!(changed > 300, "{changed}");
+}
+
+#[test]
+fn a_node_is_replaced_only_by_what_fits_its_place() {
+    // Words fit where words stand; a number fits there as well, but not the other way round.
+    let text = b"long word 1 22 333";
+    let mut tree = Tree::new("text", text);
+    let (word, number) = (tree.kind("word"), tree.kind("number"));
+    tree.widen(number, word);
+    for (index, span) in [0..4, 5..9, 10..11, 12..14, 15..18].into_iter().enumerate() {
+        let kind = if index < 2 { word } else { number };
+        let own = text[span.clone()].to_vec();
+        tree.add(Tree::ROOT, kind, span, own);
+    }
+    let fixed = tree.kind("nothing else");
+    tree.node_mut(NodeId(2)).place = fixed;
+    let mut draft = Draft::new(&tree, text);
+    replace(&mut draft, Search::EACH, &mut Function::new(|_: &[u8]| fails(true))).unwrap();
+    assert_eq!(String::from_utf8_lossy(&draft.render()), "1 word 1 1 1");
 }
 
 #[test]

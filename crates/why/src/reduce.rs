@@ -204,7 +204,8 @@ impl Reduction {
             let cannot = |error| no_answer(format!("cannot write {}: {error}", file.display()));
             plot::write(file, self.tester.watcher.sizes()).map_err(cannot)?;
         }
-        let answer = Answer::new(&self, &path, stopped.is_some());
+        let minimal = stopped.is_none() && args.algorithm.proves_minimal();
+        let answer = Answer::new(&self, &path, stopped.is_some(), minimal);
         if args.json {
             println!("{}", answer.json());
         } else {

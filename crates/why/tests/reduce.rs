@@ -278,6 +278,8 @@ fn every_algorithm_has_a_name() {
             setting.answer(&["in.c", "--algorithm", name, "--unit", "char", "--test", "test.sh"]);
         let after = answer["answer"]["after"]["bytes"].as_u64().unwrap();
         assert!(after <= text.len() as u64, "{name}");
+        let proves = ["ddmin", "cdd", "probdd", "hdd*", "hdd+", "brackets"].contains(&name);
+        assert_eq!(answer["answer"]["minimal"], proves, "{name}");
         let left = String::from_utf8(setting.read("in.reduced.c")).unwrap();
         assert!(left.replace(' ', "").contains("2*3"), "{name}: {left}");
         if name.starts_with("dd") || name.ends_with("dd") && name != "hdd" {

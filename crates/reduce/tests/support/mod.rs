@@ -170,3 +170,11 @@ pub fn cases(number: u64) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
         wants(&letters, &text).then_some((text, letters))
     })
 }
+
+/// A test without rhyme or reason: leaving out more tells nothing of leaving out less.
+pub fn by_chance(text: &[u8], seed: u64, rarely: usize) -> bool {
+    let mixed = text
+        .iter()
+        .fold(seed, |mixed, &byte| Chance(mixed ^ u64::from(byte)).below(usize::MAX) as u64);
+    Chance(mixed).below(rarely) == 0
+}

@@ -4,6 +4,7 @@ use why_reduce::auto::{Reader, auto};
 use why_reduce::changes;
 use why_reduce::lexical;
 use why_reduce::lists::Minimiser;
+use why_reduce::shrinking::Shrinking;
 use why_reduce::trees::{
     Draft, Search, Variant, hdd, hdd_plus, hdd_star, hddr, hoist, replace, sweep_nodes,
 };
@@ -48,6 +49,27 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    /// Whether it ends only when it has tried to leave out each unit or each node alone.
+    pub fn proves_minimal(self) -> bool {
+        match self {
+            Algorithm::Auto
+            | Algorithm::Ddmin
+            | Algorithm::Cdd
+            | Algorithm::Probdd
+            | Algorithm::HddStar
+            | Algorithm::HddPlus
+            | Algorithm::Brackets => true,
+            Algorithm::Hdd
+            | Algorithm::Hddr
+            | Algorithm::HddCoarse
+            | Algorithm::HddLeaf
+            | Algorithm::Hoist
+            | Algorithm::Replace
+            | Algorithm::Lexical
+            | Algorithm::Space => false,
+        }
+    }
+
     pub fn run(
         self,
         text: &[u8],
@@ -55,6 +77,7 @@ impl Algorithm {
         reader: &dyn Reader,
         oracle: &mut dyn Oracle,
     ) -> Outcome<Vec<u8>> {
+        let oracle: &mut dyn Oracle = &mut Shrinking::new(oracle, text.len());
         let list = |minimiser: Minimiser, oracle: &mut dyn Oracle| {
             let sweep = minimiser != Minimiser::Ddmin;
             let search = Search { minimiser, sweep, ..Search::expecting(2.0) };

@@ -54,6 +54,8 @@ pub struct Answer {
     failure: String,
     /// More may be possible.
     ended_early: bool,
+    /// Nothing can be left out alone, and that was tried.
+    minimal: bool,
     time: Duration,
     path: String,
     parts: Vec<Part>,
@@ -62,7 +64,7 @@ pub struct Answer {
 
 impl Answer {
     /// Of what is left now, whether or not more is possible.
-    pub fn new(reduction: &Reduction, path: &Path, ended_early: bool) -> Answer {
+    pub fn new(reduction: &Reduction, path: &Path, ended_early: bool, minimal: bool) -> Answer {
         let Reduction { files, shape, tester, .. } = reduction;
         let best = shape.files(tester.best());
         let after = Sizes::of(&best);
@@ -73,6 +75,7 @@ impl Answer {
             counts: tester.counts().clone(),
             failure: reduction.failure.clone(),
             ended_early,
+            minimal,
             time: reduction.start.elapsed(),
             path: path.display().to_string(),
             parts_left_out: after.tokens - parts.len(),
@@ -90,7 +93,7 @@ impl Answer {
                 "failure": self.failure,
                 "before": self.before.json(),
                 "after": self.after.json(),
-                "minimal": !self.ended_early,
+                "minimal": self.minimal,
                 "why_not_smaller": self.parts.iter().map(part).collect::<Vec<_>>(),
             },
             "left_out": { "parts": self.parts_left_out },
