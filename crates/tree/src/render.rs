@@ -12,7 +12,8 @@ pub enum Shown<'a> {
     Minimal,
     /// Some other text.
     Text(&'a [u8]),
-    /// Another part: its own text and its children, as these are shown.
+    /// Another part: its own text and its children, as these are shown. How that part itself
+    /// would be shown in its own place does not matter here.
     Part(NodeId),
 }
 

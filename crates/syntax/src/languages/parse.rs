@@ -2,9 +2,7 @@
 
 use super::Language;
 use crate::brackets;
-use nix::time::{ClockId, clock_gettime};
 use std::ops::{ControlFlow, Range};
-use std::time::Duration;
 use tree_sitter::{ParseOptions, ParseState, Parser, Point};
 
 pub(super) struct Parsed {
@@ -35,14 +33,14 @@ pub(super) struct Parse {
 const TAGS: usize = 100;
 
 /// For how many steps the parser may go on: this many, and so many for each byte. A text that
-/// fits takes some ten for each byte.
+/// fits takes some ten for each byte. Time is no measure: the same text has to have the same
+/// tree on a busy machine.
 const STEPS: usize = 1_000_000;
 const STEPS_FOR_A_BYTE: usize = 50;
-
-/// And for how much of the processor's time in any case: steps over what does not fit differ
-/// in what they take.
-const PATIENCE: Duration = Duration::from_secs(3);
-const PATIENCE_FOR_A_BYTE: Duration = Duration::from_micros(3);
+/// A step over what does not fit takes as long as so many others.
+const UNFIT: usize = 30;
+/// The parser asks once in so many steps whether to go on.
+const STEPS_AT_ONCE: usize = 100;
 
 pub(super) fn parse(language: &Language, text: &[u8]) -> Option<Parsed> {
     if language.tags.is_some() && brackets::depth_of_tags(text) > TAGS {
@@ -66,20 +64,17 @@ fn unfit(nodes: &[Parse]) -> impl Iterator<Item = &Parse> {
     })
 }
 
-/// What this thread has used of the processor's time.
-pub(super) fn used() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
-}
-
 pub(super) struct Reader {
     parser: Parser,
+    /// How many steps all texts together have taken.
+    pub steps: usize,
 }
 
 impl Reader {
     pub fn new(language: &Language) -> Option<Reader> {
         let mut parser = Parser::new();
         parser.set_language(&(language.grammar)()).ok()?;
-        Some(Reader { parser })
+        Some(Reader { parser, steps: 0 })
     }
 
     /// Reads a text in several pieces, from what is known of an earlier text, unless that
@@ -91,13 +86,11 @@ impl Reader {
         fits: bool,
     ) -> Option<tree_sitter::Tree> {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
-        let patience = PATIENCE + PATIENCE_FOR_A_BYTE * length.try_into().unwrap_or(u32::MAX);
-        let end = used() + patience;
-        // The parser asks once in a hundred steps.
-        let mut left = (STEPS + STEPS_FOR_A_BYTE * length) / 100;
+        let most = STEPS + STEPS_FOR_A_BYTE * length;
+        let mut steps = STEPS_AT_ONCE;
         let mut ask = |state: &ParseState| {
-            left = left.saturating_sub(1);
-            let over = left == 0 || used() > end || fits && state.has_error();
+            steps += if state.has_error() { UNFIT * STEPS_AT_ONCE } else { STEPS_AT_ONCE };
+            let over = steps > most || fits && state.has_error();
             if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let mut from = |at: usize, _| {
@@ -112,6 +105,7 @@ impl Reader {
         };
         let options = ParseOptions::new().progress_callback(&mut ask);
         let tree = self.parser.parse_with_options(&mut from, earlier, Some(options));
+        self.steps += steps;
         if tree.is_none() {
             self.parser.reset();
         }

@@ -120,7 +120,7 @@ impl<'a> Removals<'a> {
                 Some(trial) if !parent.has_error && trial.goes_on() => {
                     try_ways(trial, parent, child, before, behind, separator)
                 }
-                // Where nothing fits anyway or time is over, what is published has to do.
+                // Where nothing fits anyway or all steps are used up, what is published has to do.
                 _ if separator.is_some() => Removal::Listed,
                 _ => Removal::Alone,
             });

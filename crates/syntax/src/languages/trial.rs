@@ -1,10 +1,9 @@
 //! Asks the parser whether a text would still fit with a change.
 
 use super::Language;
-use super::parse::{Parse, Parsed, Reader, used};
+use super::parse::{Parse, Parsed, Reader};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use std::time::Duration;
 use tree_sitter::{InputEdit, Point};
 use why_tree::Spacing;
 
@@ -17,12 +16,10 @@ pub(super) struct Trial<'a> {
     fits: bool,
     /// Which of the outermost parts fit alone.
     alone: FxHashMap<usize, bool>,
-    /// What is left of the time for this.
-    left: Duration,
 }
 
-/// How much of the processor's time all trials together may take.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How many steps all trials together may take.
+const STEPS: usize = 3_000_000;
 
 impl<'a> Trial<'a> {
     pub fn new(language: &Language, parsed: &'a Parsed, text: &'a [u8]) -> Option<Trial<'a>> {
@@ -30,29 +27,16 @@ impl<'a> Trial<'a> {
         let fits = !parsed.tree.root_node().has_error();
         let spacing = language.spacing();
         let alone = FxHashMap::default();
-        Some(Trial { reader, parsed, text, spacing, fits, alone, left: PATIENCE })
+        Some(Trial { reader, parsed, text, spacing, fits, alone })
     }
 
-    /// Whether there is time for more.
+    /// Whether there may be more.
     pub fn goes_on(&self) -> bool {
-        !self.left.is_zero()
+        self.reader.steps < STEPS
     }
 
     /// Whether a node is still one of its kind, without errors, with another text in it.
     pub fn fits(
-        &mut self,
-        parent: &Parse,
-        span: Range<usize>,
-        points: (Point, Point),
-        with: &[u8],
-    ) -> bool {
-        let begun = used();
-        let fits = self.parse_with(parent, span, points, with);
-        self.left = self.left.saturating_sub(used().saturating_sub(begun));
-        fits
-    }
-
-    fn parse_with(
         &mut self,
         parent: &Parse,
         span: Range<usize>,
