@@ -1,0 +1,175 @@
+//! Figures of the thesis on hierarchical delta debugging, ours beside its own
+//! (`cargo test -p why-reduce --test figures -- --nocapture` prints them).
+
+mod support;
+
+use std::collections::HashSet;
+use support::fails;
+use tree_sitter::{Node, Parser};
+use why_reduce::lists::{List, ddmin};
+use why_reduce::oracle::Function;
+use why_reduce::trees::{Draft, Search, Variant, hdd, hdd_star};
+use why_reduce::units::{Sort, Unit, sort_of};
+use why_syntax::grammar::{Grammar, Recursion};
+use why_syntax::languages::Language;
+
+const BUG_C: &[u8] = include_bytes!("../../syntax/tests/samples/bug.c");
+
+/// Two statements of `bug.c` are what an old compiler made wrong code of.
+fn is_miscompiled(text: &[u8]) -> bool {
+    // It is C, but more than the parser knows.
+    let text = String::from_utf8_lossy(text).replace("switch (count%8) do", "do");
+    let mut parser = Parser::new();
+    parser.set_language(&tree_sitter_c::LANGUAGE.into()).unwrap();
+    let tree = parser.parse(&text, None).unwrap();
+    let root = tree.root_node();
+    !root.has_error() && holds(root, "function_definition", text.as_bytes())
+}
+
+/// Whether there is a function with a loop with both statements.
+fn holds(node: Node, kind: &str, text: &[u8]) -> bool {
+    let inside = |kind: &str| {
+        let mut cursor = node.walk();
+        node.children(&mut cursor).any(|child| holds(child, kind, text))
+    };
+    match (kind, node.kind() == kind) {
+        ("function_definition", true) => inside("for_statement"),
+        ("for_statement", true) => {
+            let own = &text[node.byte_range()];
+            let own: Vec<u8> =
+                own.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+            let wanted = b"i=i+j+1;z[i]=z[i]*(z[0]+0);";
+            own.windows(wanted.len()).any(|window| window == wanted)
+        }
+        _ => inside(kind),
+    }
+}
+
+fn tokens(text: &[u8]) -> usize {
+    let pieces = Unit::Token.pieces(text);
+    pieces.filter(|span| sort_of(&text[span.clone()]) != Sort::Space).count()
+}
+
+/// How many different texts were tested, and what is left.
+fn counted(
+    test: impl Fn(&[u8]) -> bool,
+    reduce: impl FnOnce(&mut Function<&mut dyn FnMut(&[u8]) -> why_reduce::Verdict>) -> Vec<u8>,
+) -> (usize, Vec<u8>) {
+    let mut seen: HashSet<Vec<u8>> = HashSet::new();
+    let mut judge = |text: &[u8]| {
+        seen.insert(text.to_vec());
+        fails(test(text))
+    };
+    let left = reduce(&mut Function::new(&mut judge));
+    assert!(test(&left));
+    (seen.len(), left)
+}
+
+#[test]
+fn bug_c_of_figure_4_1() {
+    assert!(is_miscompiled(BUG_C));
+    let tree = Language::by_name("c").unwrap().tree(BUG_C).unwrap();
+    let over_tree = |star: bool| {
+        counted(is_miscompiled, |oracle| {
+            let mut draft = Draft::new(&tree, BUG_C);
+            if star {
+                hdd_star(&mut draft, Variant::All, Search::DDMIN, oracle).unwrap();
+            } else {
+                hdd(&mut draft, Variant::All, Search::DDMIN, oracle).unwrap();
+            }
+            draft.render()
+        })
+    };
+    let by_bytes = counted(is_miscompiled, |oracle| {
+        let render = |kept: &[bool]| {
+            let kept = BUG_C.iter().zip(kept).filter(|(_, kept)| **kept);
+            kept.map(|(byte, _)| *byte).collect::<Vec<u8>>()
+        };
+        let list = List { weights: vec![1; BUG_C.len()], render: &render };
+        render(&ddmin(&list, oracle).unwrap())
+    });
+    println!("bug.c           tests  tokens   (thesis: tests, tokens)");
+    let mut results = Vec::new();
+    for (name, (tests, left), theirs) in [
+        ("ddmin", by_bytes, "680, 53"),
+        ("HDD", over_tree(false), "86, 51"),
+        ("HDD*", over_tree(true), "164, 51"),
+    ] {
+        println!("{name:14} {tests:6} {:7}   ({theirs})", tokens(&left));
+        results.push((tests, tokens(&left)));
+    }
+    let [by_bytes, once, star] = results[..] else { unreachable!("there are three") };
+    assert!(once.0 <= 100 && once.1 <= 53, "{once:?}");
+    assert!(star.0 <= 164 && star.1 <= 51, "{star:?}");
+    assert!(by_bytes.0 >= 5 * once.0, "{by_bytes:?}");
+}
+
+/// A value, and whether anything is divided by zero in a text of [`ARITHMETIC`].
+fn divides_by_zero(text: &[u8]) -> bool {
+    let text: Vec<u8> = text.iter().copied().filter(|byte| *byte != b' ').collect();
+    let mut at = 0;
+    let value = sum(&text, &mut at);
+    at == text.len() && value == Some(None)
+}
+
+/// Nothing, if it is no expression; inside, nothing if it has no value.
+type Value = Option<Option<i64>>;
+
+fn sum(text: &[u8], at: &mut usize) -> Value {
+    chain(text, at, b"+-", product)
+}
+
+fn product(text: &[u8], at: &mut usize) -> Value {
+    chain(text, at, b"*/", operand)
+}
+
+fn chain(text: &[u8], at: &mut usize, signs: &[u8], of: fn(&[u8], &mut usize) -> Value) -> Value {
+    let mut value = of(text, at)?;
+    while let Some(&sign) = text.get(*at).filter(|sign| signs.contains(sign)) {
+        *at += 1;
+        let other = of(text, at)?;
+        value = value.zip(other).and_then(|(a, b)| match sign {
+            b'+' => a.checked_add(b),
+            b'-' => a.checked_sub(b),
+            b'*' => a.checked_mul(b),
+            _ => a.checked_div(b),
+        });
+    }
+    Some(value)
+}
+
+fn operand(text: &[u8], at: &mut usize) -> Value {
+    if text.get(*at) == Some(&b'(') {
+        *at += 1;
+        let value = sum(text, at)?;
+        let closed = text.get(*at) == Some(&b')');
+        *at += 1;
+        return closed.then_some(value);
+    }
+    let digits = text[*at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let number = str::from_utf8(&text[*at..*at + digits]).ok()?.parse().ok()?;
+    *at += digits;
+    Some(Some(number))
+}
+
+const ARITHMETIC: &str = r"
+    %token N /[0-9]+/ '1'
+    %%
+    E: E '*' E | E '/' E | E '+' E | E '-' E | '(' E ')' | N ;
+";
+
+#[test]
+fn arithmetic_of_figure_5_2() {
+    let text = b"((1+(2*3))/(2-2))+(3*5)";
+    assert!(divides_by_zero(text));
+    let grammar = Grammar::read(ARITHMETIC.as_bytes()).unwrap();
+    let tree = grammar.tree(text, Recursion::Nested).unwrap();
+    let (tests, left) = counted(divides_by_zero, |oracle| {
+        let mut draft = Draft::new(&tree, text);
+        hdd(&mut draft, Variant::All, Search::DDMIN, oracle).unwrap();
+        draft.render()
+    });
+    let left = String::from_utf8(left).unwrap();
+    println!("figure 5.2: {left} in {tests} tests   (thesis: (1 / (2 - 2)) + 1)");
+    assert_eq!(left, "(1/(2-2))+1");
+}
