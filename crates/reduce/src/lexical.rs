@@ -25,7 +25,8 @@ pub fn shorten(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
                 changes.push(Change { spans: vec![span], put: b"0".to_vec() });
             }
             Sort::String if token.len() > 2 => {
-                changes.push(Change { spans: vec![span.start + 1..span.end - 1], put: Vec::new() });
+                let inside = span.start + 1..span.end - 1;
+                changes.push(Change { spans: vec![inside], put: Vec::new() });
             }
             _ => {}
         }
