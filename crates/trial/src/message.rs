@@ -1,4 +1,7 @@
 //! What a pool and its workers tell each other: lengths and messages over a pipe.
+//!
+//! Each message ends with a line feed: whoever passes on what a worker on another machine
+//! writes may do so line by line.
 
 use crate::condition::Condition;
 use crate::files::Files;
@@ -18,8 +21,8 @@ pub struct Spec {
     pub condition: Option<Condition>,
     /// Bytes of address space.
     pub memory: Option<u64>,
-    /// Where directories for tests are made.
-    pub directory: PathBuf,
+    /// What the workers of one pool have in common.
+    pub family: String,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,6 +42,8 @@ pub enum ToWorker {
 
 #[derive(Serialize, Deserialize)]
 pub enum FromWorker {
+    /// It is there.
+    Ready,
     Done {
         ticket: u64,
         seen: Seen,
@@ -50,8 +55,8 @@ pub enum FromWorker {
 
 pub fn send<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
     let bytes = postcard::to_stdvec(message).map_err(io::Error::other)?;
-    to.write_all(&(bytes.len() as u64).to_le_bytes())?;
-    to.write_all(&bytes)?;
+    let length = (bytes.len() as u64).to_le_bytes();
+    to.write_all(&[&length, bytes.as_slice(), b"\n"].concat())?;
     to.flush()
 }
 
@@ -64,9 +69,9 @@ pub fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T
     }
     // A stranger's length must not make us ask for all memory at once.
     let mut bytes = Vec::new();
-    let length = u64::from_le_bytes(length);
+    let length = u64::from_le_bytes(length).saturating_add(1);
     if from.take(length).read_to_end(&mut bytes)? as u64 != length {
         return Ok(None);
     }
-    postcard::from_bytes(&bytes).map(Some).map_err(io::Error::other)
+    postcard::from_bytes(&bytes[..bytes.len() - 1]).map(Some).map_err(io::Error::other)
 }

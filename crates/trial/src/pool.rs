@@ -1,17 +1,18 @@
 //! The workers, and what their answers mean.
 
-use crate::files::{Files, Shape};
-use crate::message::{FromWorker, Spec, ToWorker, receive, send};
+use crate::files::Shape;
+use crate::message::{FromWorker, Spec};
+use crate::orphans::end_others;
+use crate::place::{Backend, Place};
+use crate::process::{Process, State, Task};
 use crate::seen::{Ended, Seen};
+use crate::slurm::SlurmError;
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
-use tempfile::TempDir;
+use std::time::{Duration, Instant};
 use why_reduce::oracle::{Outcome, Stopped, Verdict};
 use why_reduce::tester::{Judge, Judgement};
 
@@ -20,8 +21,12 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// A candidate may take this many times as long as the original, and a little more.
 const PATIENCE: u32 = 10;
 const LITTLE: Duration = Duration::from_secs(1);
-/// A test whose worker dies is made again so many times.
-const RETRIES: u32 = 3;
+/// So many workers may die of one test, or one after the other before they say that they are
+/// there.
+const MOST_DEATHS: u32 = 3;
+/// How often somebody who interrupts us, or a worker that is silent, is looked for, in
+/// milliseconds.
+const MOMENT: u16 = 500;
 
 /// When a candidate fails.
 pub enum Criterion {
@@ -37,8 +42,8 @@ pub enum Criterion {
 pub enum PoolError {
     #[error("cannot start a process for tests: {0}")]
     NoWorker(io::Error),
-    #[error("cannot make a directory for tests: {0}; TMPDIR says where else to make it")]
-    NoDirectory(io::Error),
+    #[error(transparent)]
+    NoPlace(#[from] SlurmError),
 }
 
 pub struct Pool {
@@ -49,127 +54,120 @@ pub struct Pool {
     shape: Shape,
     timeout: Option<Duration>,
     limit: Duration,
-    workers: Vec<Worker>,
+    workers: Vec<Process>,
+    /// Tests that no worker makes yet.
+    queue: VecDeque<Task>,
     interrupted: fn() -> bool,
-    _directory: TempDir,
-}
-
-struct Worker {
-    process: Child,
-    task: Option<Task>,
-}
-
-#[derive(Clone)]
-struct Task {
-    ticket: u64,
-    files: Files,
-    retries: u32,
+    /// Given back when all workers are gone.
+    place: Place,
 }
 
 /// What all tests of a pool have in common.
 pub struct Settings {
     pub worker: Vec<OsString>,
+    pub backend: Backend,
     pub jobs: usize,
     pub timeout: Option<Duration>,
     pub interrupted: fn() -> bool,
+    /// Who is told what takes long.
+    pub tell: fn(&str),
 }
 
 impl Pool {
-    /// The directory of the specification is made here.
     pub fn new(
-        mut spec: Spec,
+        spec: Spec,
         criterion: Criterion,
         shape: Shape,
         settings: Settings,
     ) -> Result<Pool, PoolError> {
-        let directory = tempfile::Builder::new().prefix("why-").tempdir();
-        let directory = directory.map_err(PoolError::NoDirectory)?;
-        spec.directory = directory.path().to_owned();
-        let limit = settings.timeout.unwrap_or(LONGEST);
-        let Settings { worker, jobs, timeout, interrupted } = settings;
+        let Settings { worker, backend, jobs, timeout, interrupted, tell } = settings;
+        let orphans_come_here = nix::sys::prctl::set_child_subreaper(true);
+        orphans_come_here.map_err(|error| PoolError::NoWorker(error.into()))?;
         let mut pool = Pool {
             worker,
             spec,
             criterion,
             shape,
             timeout,
-            limit,
+            limit: timeout.unwrap_or(LONGEST),
             workers: Vec::new(),
+            queue: VecDeque::new(),
             interrupted,
-            _directory: directory,
+            place: Place::find(backend, jobs, interrupted, tell)?,
         };
         for _ in 0..jobs.max(1) {
-            let worker = pool.start_worker().map_err(PoolError::NoWorker)?;
+            let worker = pool.start_worker(0).map_err(PoolError::NoWorker)?;
             pool.workers.push(worker);
         }
         Ok(pool)
     }
 
-    fn start_worker(&self) -> io::Result<Worker> {
-        let mut process = Command::new(&self.worker[0])
-            .args(&self.worker[1..])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            // Whoever interrupts `why` from a terminal interrupts no worker.
-            .process_group(0)
-            .spawn()?;
-        let setup = ToWorker::Setup(self.spec.clone());
-        send(process.stdin.as_mut().expect("piped"), &setup)?;
-        Ok(Worker { process, task: None })
+    fn start_worker(&self, stillborn: u32) -> io::Result<Process> {
+        Process::start(self.place.command(&self.worker), &self.spec, stillborn)
     }
 
-    fn give(&mut self, index: usize, task: Task) -> Outcome<()> {
-        let limit = self.limit.as_millis() as u64;
-        let message = ToWorker::Test { ticket: task.ticket, files: task.files.clone(), limit };
-        let worker = &mut self.workers[index];
-        let sent = send(worker.process.stdin.as_mut().expect("piped"), &message);
-        worker.task = Some(task);
-        match sent {
-            Ok(()) => Ok(()),
-            Err(_) => self.replace(index),
+    /// Gives tests to those who have none.
+    fn assign(&mut self) {
+        let idle = self.workers.iter_mut().filter(|worker| matches!(worker.state, State::Idle));
+        for worker in idle {
+            let Some(task) = self.queue.pop_front() else { return };
+            worker.give(task, self.limit);
         }
     }
 
-    /// A worker has died; another one does what it had to do.
+    /// A worker has died; whoever is free does what it had to do.
     fn replace(&mut self, index: usize) -> Outcome<()> {
-        let new = self.start_worker();
-        let new = new.map_err(|error| Stopped::Broken(PoolError::NoWorker(error).to_string()))?;
-        let mut old = std::mem::replace(&mut self.workers[index], new);
-        let _ = old.process.kill();
-        let _ = old.process.wait();
-        match old.task {
-            Some(task) if task.retries == RETRIES => {
+        self.place.check()?;
+        let mut old = self.workers.remove(index);
+        let complaint = old.bury();
+        let spared = self.workers.iter().map(Process::pid).chain(self.place.keeper());
+        end_others(&spared.collect::<Vec<_>>());
+        let mut stillborn = 0;
+        match old.state {
+            State::Busy { task, .. } if task.deaths == MOST_DEATHS => {
                 let message = "the process that makes tests was killed again and again";
-                Err(Stopped::Broken(message.into()))
+                return Err(Stopped::Broken(message.into()));
             }
-            Some(task) => self.give(index, Task { retries: task.retries + 1, ..task }),
-            None => Ok(()),
+            State::Busy { task, .. } => {
+                self.queue.push_front(Task { deaths: task.deaths + 1, ..task });
+            }
+            State::Starting => stillborn = old.stillborn + 1,
+            State::Idle | State::Cancelled { .. } => {}
         }
+        if stillborn <= MOST_DEATHS {
+            let new = self.start_worker(stillborn);
+            let broken = |error| Stopped::Broken(PoolError::NoWorker(error).to_string());
+            self.workers.push(new.map_err(broken)?);
+        } else if self.workers.is_empty() {
+            let message = format!("the process that makes tests ends at once: {complaint}");
+            return Err(Stopped::Broken(message));
+        }
+        Ok(())
     }
 
-    /// Waits until one of those that have something to do answers.
-    fn ready(&self) -> Outcome<usize> {
+    /// Waits until a worker answers or is gone.
+    fn ready(&mut self) -> Outcome<usize> {
         loop {
             self.go_on()?;
-            let busy: Vec<usize> =
-                (0..self.workers.len()).filter(|&i| self.workers[i].task.is_some()).collect();
-            let fd = |index: &usize| self.workers[*index].process.stdout.as_ref().expect("piped");
-            let wanted = |index| PollFd::new(fd(index).as_fd(), PollFlags::POLLIN);
-            let mut fds: Vec<PollFd> = busy.iter().map(wanted).collect();
-            match poll(&mut fds, PollTimeout::NONE) {
-                Err(Errno::EINTR) => {}
+            let now = Instant::now();
+            let silent = |worker: &Process| worker.until().is_some_and(|until| until < now);
+            if let Some(index) = self.workers.iter().position(silent) {
+                self.replace(index)?;
+            }
+            let fds = self.workers.iter().map(Process::answers).chain(self.place.lifeline());
+            let mut fds: Vec<PollFd> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+            match poll(&mut fds, MOMENT) {
+                Err(Errno::EINTR) | Ok(0) => {}
                 Err(error) => return Err(Stopped::Broken(format!("waiting for a test: {error}"))),
                 Ok(_) => {
                     let at = fds.iter().position(|fd| fd.any() == Some(true));
-                    return Ok(busy[at.expect("poll says so")]);
+                    match at.expect("poll says so") {
+                        index if index < self.workers.len() => return Ok(index),
+                        _ => self.place.check()?,
+                    }
                 }
             }
         }
-    }
-
-    fn answer(&mut self, index: usize) -> Option<FromWorker> {
-        let from = self.workers[index].process.stdout.as_mut().expect("piped");
-        receive(from).ok().flatten()
     }
 
     fn judge(&mut self, seen: Seen) -> Judgement {
@@ -216,9 +214,9 @@ impl Judge for Pool {
 
     fn start(&mut self, ticket: u64, candidate: &[u8]) -> Outcome<()> {
         let files = self.shape.files(candidate);
-        let free = self.workers.iter().position(|worker| worker.task.is_none());
-        let free = free.expect("no more tests are started than there are slots");
-        self.give(free, Task { ticket, files, retries: 0 })
+        self.queue.push_back(Task { ticket, files, deaths: 0 });
+        self.assign();
+        Ok(())
     }
 
     fn go_on(&self) -> Outcome<()> {
@@ -227,41 +225,31 @@ impl Judge for Pool {
 
     fn finished(&mut self) -> Outcome<(u64, Judgement)> {
         loop {
+            self.assign();
             let index = self.ready()?;
-            match self.answer(index) {
+            let worker = &mut self.workers[index];
+            match worker.answer() {
                 Some(FromWorker::Done { ticket, seen }) => {
-                    self.workers[index].task = None;
-                    self.adapt(seen.milliseconds);
-                    return Ok((ticket, self.judge(seen)));
+                    // Nobody waits for what came of a test that was to be ended.
+                    if let State::Busy { .. } = worker.state {
+                        worker.state = State::Idle;
+                        self.adapt(seen.milliseconds);
+                        return Ok((ticket, self.judge(seen)));
+                    }
                 }
                 Some(FromWorker::Broken(message)) => return Err(Stopped::Broken(message)),
-                Some(FromWorker::Cancelled) => {}
+                Some(FromWorker::Ready | FromWorker::Cancelled) => {
+                    worker.state = State::Idle;
+                    worker.stillborn = 0;
+                }
                 None => self.replace(index)?,
             }
         }
     }
 
     fn cancel_all(&mut self) -> Outcome<()> {
-        let busy: Vec<usize> =
-            (0..self.workers.len()).filter(|&i| self.workers[i].task.is_some()).collect();
-        for &index in &busy {
-            self.workers[index].task = None;
-            let to = self.workers[index].process.stdin.as_mut().expect("piped");
-            // One that is gone is noticed below.
-            let _ = send(to, &ToWorker::Cancel);
-        }
-        for index in busy {
-            loop {
-                match self.answer(index) {
-                    Some(FromWorker::Cancelled) => break,
-                    Some(_) => {}
-                    None => {
-                        self.replace(index)?;
-                        break;
-                    }
-                }
-            }
-        }
+        self.queue.clear();
+        self.workers.iter_mut().for_each(Process::cancel);
         Ok(())
     }
 }
@@ -269,11 +257,12 @@ impl Judge for Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         for worker in &mut self.workers {
-            // A worker whose pool is gone ends its test and itself.
-            drop(worker.process.stdin.take());
+            match worker.state {
+                // It may wait for room that will never be there.
+                State::Starting if self.place.keeper().is_some() => drop(worker.bury()),
+                _ => worker.leave(),
+            }
         }
-        for worker in &mut self.workers {
-            let _ = worker.process.wait();
-        }
+        self.workers.iter_mut().for_each(Process::end);
     }
 }

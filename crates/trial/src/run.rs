@@ -3,13 +3,13 @@
 use crate::condition::Facts;
 use crate::files::Files;
 use crate::message::{Spec, Target};
+use crate::orphans::end_all;
 use crate::seen::{Ended, Seen, last_line};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, setrlimit};
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::signal::Signal;
 use nix::unistd::{Pid, setsid};
 use std::ffi::OsString;
 use std::fs::File;
@@ -29,14 +29,16 @@ pub enum Happened {
     Interrupted,
 }
 
-/// Runs the test, unless something comes over the control pipe meanwhile.
+/// Runs the test in a directory below the room, unless something comes over the control pipe
+/// meanwhile.
 pub fn run(
     spec: &Spec,
     files: &Files,
     limit: Duration,
+    room: &Path,
     control: impl AsFd,
 ) -> io::Result<Happened> {
-    let directory = tempfile::Builder::new().prefix("test-").tempdir_in(&spec.directory)?;
+    let directory = tempfile::Builder::new().prefix("test-").tempdir_in(room)?;
     files.write(directory.path())?;
     let start = Instant::now();
     let mut child = spawn(spec, files, directory.path())?;
@@ -194,37 +196,4 @@ fn pidfd(pid: u32) -> io::Result<OwnedFd> {
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     // SAFETY: a descriptor that the kernel has just opened belongs to nobody else.
     Errno::result(fd).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) }).map_err(io::Error::from)
-}
-
-/// Ends the process, its group, and whatever else it has started: all that is left of them
-/// has become a child of this process, which is their reaper.
-fn end_all(group: Pid) {
-    let _ = killpg(group, Signal::SIGKILL);
-    loop {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Err(Errno::ECHILD) => return,
-            Ok(WaitStatus::StillAlive) => {
-                for child in children() {
-                    let _ = kill(child, Signal::SIGKILL);
-                }
-                std::thread::sleep(Duration::from_micros(200));
-            }
-            _ => {}
-        }
-    }
-}
-
-/// The children of this process, by what each process says of its parent.
-fn children() -> Vec<Pid> {
-    let own = std::process::id().to_string();
-    let is_child = |pid: &i32| {
-        let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // The name, in parentheses, may hold anything.
-        let behind_name = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
-        let mut fields = stat[behind_name..].split(|&byte| byte == b' ').skip(2);
-        fields.next() == Some(own.as_bytes())
-    };
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(is_child).map(Pid::from_raw).collect()
 }

@@ -3,33 +3,44 @@
 
 use crate::files::Files;
 use crate::message::{FromWorker, Spec, ToWorker, receive, send};
+use crate::room::Room;
 use crate::run::{Happened, run};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-/// Serves until the pool is gone.
+/// Serves until the pool is gone, or somebody ends it.
 pub fn serve() -> io::Result<()> {
     nix::sys::prctl::set_child_subreaper(true)?;
     // Read without a buffer: what comes next must stay visible to `poll`.
     let mut control = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut answers = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let _nothing = end_like_the_pool(&control)?;
     let Some(ToWorker::Setup(spec)) = receive(&mut control)? else { return Ok(()) };
-    serve_tests(&spec, &mut control, &mut answers)?;
-    // The pool deletes the directory; if it was killed, that is for us to do.
-    let _ = std::fs::remove_dir_all(&spec.directory);
-    Ok(())
+    match Room::open(&spec.family) {
+        Ok(room) => {
+            send(&mut answers, &FromWorker::Ready)?;
+            serve_tests(&spec, &room, &mut control, &mut answers)
+        }
+        Err(error) => {
+            let what = format!("cannot make a directory for tests: {error}");
+            let message = format!("{what}; TMPDIR says where else to make it");
+            send(&mut answers, &FromWorker::Broken(message))
+        }
+    }
 }
 
-fn serve_tests(spec: &Spec, control: &mut File, answers: &mut File) -> io::Result<()> {
+fn serve_tests(spec: &Spec, room: &Room, control: &mut File, answers: &mut File) -> io::Result<()> {
     while let Some(message) = receive(control)? {
         match message {
             ToWorker::Setup(_) => {}
             ToWorker::Cancel => send(answers, &FromWorker::Cancelled)?,
             ToWorker::Test { ticket, files, limit } => {
                 let limit = Duration::from_millis(limit);
-                if let Some(answer) = test(spec, &files, limit, ticket, control) {
+                if let Some(answer) = test(spec, &files, limit, ticket, room, control) {
                     send(answers, &answer)?;
                 }
             }
@@ -44,11 +55,36 @@ fn test(
     files: &Files,
     limit: Duration,
     ticket: u64,
+    room: &Room,
     control: &File,
 ) -> Option<FromWorker> {
-    match run(spec, files, limit, control) {
+    match run(spec, files, limit, room.path(), control) {
         Ok(Happened::Seen(seen)) => Some(FromWorker::Done { ticket, seen }),
         Ok(Happened::Interrupted) => None,
         Err(error) => Some(FromWorker::Broken(error.to_string())),
     }
+}
+
+static CONTROL: AtomicI32 = AtomicI32::new(-1);
+static NOTHING: AtomicI32 = AtomicI32::new(-1);
+
+/// Whoever ends a worker, such as Slurm when the time is over, makes it believe that the pool
+/// is gone, so that it cleans up. What it returns has to stay open.
+fn end_like_the_pool(control: &File) -> io::Result<File> {
+    let nothing = File::open("/dev/null")?;
+    CONTROL.store(control.as_raw_fd(), Ordering::Relaxed);
+    NOTHING.store(nothing.as_raw_fd(), Ordering::Relaxed);
+    // Interrupted calls are made again, and then find that nothing will come any more.
+    let action =
+        SigAction::new(SigHandler::Handler(stop_listening), SaFlags::empty(), SigSet::empty());
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        // SAFETY: the handler makes one call that is safe in handlers.
+        unsafe { sigaction(signal, &action) }?;
+    }
+    Ok(nothing)
+}
+
+extern "C" fn stop_listening(_: i32) {
+    // SAFETY: both descriptors stay open as long as the worker lives.
+    unsafe { libc::dup2(NOTHING.load(Ordering::Relaxed), CONTROL.load(Ordering::Relaxed)) };
 }

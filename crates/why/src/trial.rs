@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use why_trial::{Condition, Criterion, Pool, Settings, Shape, Spec, Target};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use why_trial::{Backend, Condition, Criterion, Pool, Settings, Shape, Spec, Target};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -32,6 +32,10 @@ pub struct Args {
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..1 << 40))]
     memory: Option<u64>,
 
+    /// Where tests are made: slurm makes -j tests at once on a cluster, in one allocation
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t = Where::Local)]
+    backend: Where,
+
     /// A command that each test is given to, such as 'ssh host'
     #[arg(long, value_name = "COMMAND")]
     runner: Option<String>,
@@ -39,6 +43,12 @@ pub struct Args {
     /// The command that fails; @@ stands for the candidate, else it is standard input
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Where {
+    Local,
+    Slurm,
 }
 
 pub fn seconds(text: &str) -> Result<Duration, String> {
@@ -90,19 +100,26 @@ impl Args {
         }
         catch_interrupts().map_err(no_answer)?;
         let memory = self.memory.map(|megabytes| megabytes << 20);
-        let spec = Spec { target, names, condition, memory, directory: PathBuf::new() };
+        let spec = Spec { target, names, condition, memory, family: family() };
+        let (backend, why) = match self.backend {
+            Where::Local => (Backend::Local, "/proc/self/exe".into()),
+            // Other machines know this file by its path, or not at all.
+            Where::Slurm => (Backend::Slurm, std::env::current_exe().map_err(no_answer)?),
+        };
         let settings = Settings {
-            worker: vec!["/proc/self/exe".into(), "trial-worker".into()],
+            worker: vec![why.into_os_string(), "trial-worker".into()],
+            backend,
             jobs: self.jobs.into(),
             timeout: self.timeout,
             interrupted,
+            tell: |what| eprintln!("why: {what}"),
         };
         Pool::new(spec, criterion, shape, settings).map_err(no_answer)
     }
 
     /// What says which test this is: two runs in which it is the same can share verdicts.
     pub fn identity(&self) -> String {
-        let Args { test, fails_if, timeout, memory, runner, command, jobs: _ } = self;
+        let Args { test, fails_if, timeout, memory, runner, command, jobs: _, backend: _ } = self;
         let directory = std::env::current_dir();
         format!("{test:?} {fails_if:?} {timeout:?} {memory:?} {runner:?} {command:?} {directory:?}")
     }
@@ -130,6 +147,12 @@ impl Args {
         }
         Ok(words)
     }
+}
+
+/// A name that no other run has, on this machine or another one.
+fn family() -> String {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{:x}-{}", time.as_nanos(), std::process::id())
 }
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);

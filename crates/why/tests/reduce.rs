@@ -1,79 +1,13 @@
 //! `why reduce`, as people call it: with commands, scripts, several files, and with tests that
 //! misbehave. What it leaves is checked by running the test natively.
 
-use serde_json::Value;
+#[path = "reduce/setting.rs"]
+mod setting;
+
+use setting::Setting;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
-
-const WHY: &str = env!("CARGO_BIN_EXE_why");
-
-/// A directory of its own, in which `why` runs and tests are made.
-struct Setting {
-    directory: TempDir,
-}
-
-impl Setting {
-    fn new(files: &[(&str, &[u8])]) -> Setting {
-        let directory = tempfile::tempdir().unwrap();
-        fs::create_dir(directory.path().join("tmp")).unwrap();
-        for (name, content) in files {
-            let path = directory.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
-        Setting { directory }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn script(&self, body: &str) {
-        let path = self.path("test.sh");
-        fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(WHY);
-        command.arg("reduce").args(arguments).current_dir(self.directory.path());
-        command.env("TMPDIR", self.path("tmp")).stdin(Stdio::null());
-        command
-    }
-
-    fn reduce(&self, arguments: &[&str]) -> Output {
-        let output = self.command(arguments).output().unwrap();
-        let left: Vec<_> = fs::read_dir(self.path("tmp")).unwrap().collect();
-        assert!(left.is_empty(), "temporary files are left: {left:?}");
-        output
-    }
-
-    /// The answer, as JSON.
-    fn answer(&self, arguments: &[&str]) -> Value {
-        let output = self.reduce(&[&["--json"], arguments].concat());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(answer["schema"], "why.reduce/1");
-        answer
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name)).unwrap()
-    }
-
-    /// Exit status and the one line that says why.
-    fn refused(&self, arguments: &[&str]) -> (i32, String) {
-        let output = self.reduce(arguments);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(said.lines().count(), 1, "{said}");
-        assert!(output.stdout.is_empty());
-        (output.status.code().unwrap(), said)
-    }
-}
 
 fn lines(number: usize) -> Vec<u8> {
     (0..number).flat_map(|line| format!("line {line} of some text\n").into_bytes()).collect()
@@ -211,6 +145,27 @@ fn nothing_of_a_test_outlives_it() {
         assert!(!Path::new("/proc").join(pid).exists(), "{pid} is still there");
     }
     assert!(!setting.path("beside").exists());
+}
+
+#[test]
+fn nothing_of_a_test_outlives_whoever_makes_it() {
+    let setting = Setting::new(&[("in.txt", b"ab")]);
+    // The second test kills the process that makes it, twice, and leaves another one behind.
+    setting.script(
+        "echo $$ >> ../../../tests
+         [ $(wc -l < ../../../tests) -gt 1 ] && [ $(wc -l < ../../../tests) -lt 4 ] && {
+             setsid sleep 1000 & echo $! >> ../../../left
+             kill -9 $PPID; exec sleep 1000
+         }
+         grep -q a in.txt",
+    );
+    setting.answer(&["in.txt", "--test", "test.sh"]);
+    assert_eq!(setting.read("in.reduced.txt"), b"a");
+    let left = String::from_utf8(setting.read("left")).unwrap();
+    assert_eq!(left.lines().count(), 2);
+    for pid in left.lines() {
+        assert!(!Path::new("/proc").join(pid).exists(), "{pid} is still there");
+    }
 }
 
 #[test]

@@ -1,0 +1,55 @@
+//! Where a worker makes its tests: a directory of its own, on its own machine.
+
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Locked as long as its worker lives, so that others can tell what a killed one has left.
+pub struct Room {
+    family: String,
+    directory: TempDir,
+    _lock: Flock<File>,
+}
+
+impl Room {
+    pub fn open(family: &str) -> io::Result<Room> {
+        loop {
+            let directory = tempfile::Builder::new().prefix(&prefix(family)).tempdir()?;
+            // A relative that has just cleaned up may have taken it for one that was left.
+            if let Some(lock) = lock(directory.path())
+                && directory.path().exists()
+            {
+                return Ok(Room { family: family.to_owned(), directory, _lock: lock });
+            }
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+impl Drop for Room {
+    /// Deletes the rooms of dead relatives; its own is deleted with the directory.
+    fn drop(&mut self) {
+        let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+        let prefix = prefix(&self.family);
+        for entry in entries
+            .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()))
+        {
+            if let Some(_lock) = lock(&entry.path()) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
+
+fn prefix(family: &str) -> String {
+    format!("why-{family}-")
+}
+
+fn lock(directory: &Path) -> Option<Flock<File>> {
+    Flock::lock(File::open(directory).ok()?, FlockArg::LockExclusiveNonblock).ok()
+}
