@@ -15,6 +15,7 @@ mod peer;
 mod programs;
 mod recording;
 mod reduce;
+mod reducers;
 mod rounds;
 mod table;
 mod ways;

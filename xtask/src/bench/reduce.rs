@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use super::machine;
+use super::reducers::PEERS;
 use crate::workspace::{self, Failure};
 
 #[derive(clap::Args)]
@@ -29,65 +31,32 @@ pub struct Options {
     alone: bool,
 }
 
-/// A reducer, and the words of its command; `SCRIPT` and `FILE` stand for those.
-struct Reducer {
-    name: &'static str,
-    words: &'static [&'static str],
-    /// It writes the result there, not over the input.
-    output: Option<&'static str>,
-}
-
-/// Each with one job, and otherwise as it comes.
-const PEERS: &[Reducer] = &[
-    Reducer {
-        name: "shrinkray",
-        words: &["shrinkray", "--parallelism=1", "--ui=basic", "SCRIPT", "FILE"],
-        output: None,
-    },
-    Reducer { name: "cvise", words: &["cvise", "--n=1", "SCRIPT", "FILE"], output: None },
-    Reducer { name: "creduce", words: &["creduce", "--n", "1", "SCRIPT", "FILE"], output: None },
-    Reducer {
-        name: "picire",
-        words: &["picire", "--input=FILE", "--test=SCRIPT", "--out=out", "--atom=both"],
-        output: Some("out/FILE"),
-    },
-    Reducer {
-        name: "lithium",
-        words: &["lithium", "--char", "outputs", "--testcase=FILE", "SCRIPT", "FILE"],
-        output: None,
-    },
-    Reducer {
-        name: "treereduce-c",
-        words: &["treereduce-c", "--jobs=1", "-s", "FILE", "-o", "out", "--", "SCRIPT", "@@.c"],
-        output: Some("out"),
-    },
-];
-
 pub fn main(options: &Options) -> Result<(), Failure> {
     let why = workspace::build_why()?;
+    let peers = workspace::target()?.join("peers");
     let directory = workspace::target()?.join("bench/reduce");
-    println!("| case | reducer | bytes | tests | seconds |\n|---|---|---|---|---|");
+    println!("{}\n", machine::describe(1, false));
+    println!("| case | reducer | bytes | tests | seconds | bytes, ours = 1 | tests, ours = 1 |");
+    println!("|---|---|---|---|---|---|---|");
     for case in cases(options)? {
-        let name = case.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let ours: Vec<String> =
-            vec![why.display().to_string(), "reduce".into(), "--in-place".into()];
-        let ours: Vec<String> =
-            ours.into_iter().chain(["FILE", "--test", "SCRIPT"].map(String::from)).collect();
-        let mut ways = vec![("why", ours, None)];
+        let mut bench = Bench { case: Case::open(&case)?, directory: &directory, peers: &peers };
+        let why_words = ["reduce", "--in-place", "FILE", "--test", "SCRIPT"];
+        let ours = bench.run(&why, &why_words, None, options.cap)?;
+        bench.print("why", &ours, &ours);
         for peer in PEERS.iter().filter(|_| !options.alone) {
-            if workspace::program(peer.words[0]).is_some() {
-                let words = peer.words.iter().map(|word| (*word).to_owned()).collect();
-                ways.push((peer.name, words, peer.output));
+            let words = peer.words(&bench.case.extension);
+            if let (Some(program), Some(words)) = (peer.installed(&peers), words) {
+                let run = bench.run(&program, &words, peer.output, options.cap)?;
+                bench.print(peer.name, &run, &ours);
             }
         }
-        for (reducer, words, output) in ways {
-            let run = run(&case, &directory, &words, output, options.cap)?;
-            let Run { bytes, tests, seconds, capped } = run;
-            let mark = if capped { "†" } else { "" };
-            println!("| {name} | {reducer} | {bytes} | {tests}{mark} | {seconds:.0} |");
-        }
     }
-    println!("\n† ended after {} s", options.cap);
+    println!("\n† ended after {} s, with the best that it had tried by then.", options.cap);
+    let missing = PEERS.iter().filter(|peer| peer.installed(&peers).is_none());
+    let missing: Vec<&str> = missing.map(|peer| peer.name).collect();
+    if !missing.is_empty() && !options.alone {
+        println!("Not installed: {}; xtask/peers installs them.", missing.join(", "));
+    }
     Ok(())
 }
 
@@ -106,6 +75,27 @@ fn cases(options: &Options) -> io::Result<Vec<PathBuf>> {
     Ok(cases)
 }
 
+struct Case {
+    name: String,
+    input: PathBuf,
+    extension: String,
+    interesting: PathBuf,
+}
+
+impl Case {
+    fn open(directory: &Path) -> Result<Case, Failure> {
+        let text = |part: Option<&std::ffi::OsStr>| {
+            part.unwrap_or_default().to_string_lossy().into_owned()
+        };
+        let name = text(directory.file_name());
+        let mut files = fs::read_dir(directory)?.flatten().map(|entry| entry.path());
+        let input = files.find(|path| path.file_stem().is_some_and(|stem| stem == "input"));
+        let input = input.ok_or_else(|| format!("{} has no input", directory.display()))?;
+        let extension = text(input.extension());
+        Ok(Case { name, extension, input, interesting: directory.join("interesting.sh") })
+    }
+}
+
 struct Run {
     bytes: u64,
     tests: u64,
@@ -113,51 +103,86 @@ struct Run {
     capped: bool,
 }
 
-fn run(
-    case: &Path,
-    directory: &Path,
-    words: &[String],
-    output: Option<&str>,
-    cap: u32,
-) -> Result<Run, Failure> {
-    workspace::fresh(directory)?;
-    let input = input_of(case)?;
-    let file = input.file_name().expect("a file has a name").to_string_lossy().into_owned();
-    fs::copy(&input, directory.join(&file))?;
-    let count = directory.join("count");
-    let script = directory.join("script.sh");
-    let interesting = case.join("interesting.sh");
-    let body = format!(
-        "#!/bin/sh\nprintf x >> {}\nexec {} \"${{1:-{file}}}\"\n",
-        count.display(),
-        interesting.display()
-    );
-    fs::write(&script, body)?;
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
-    let script = script.display().to_string();
-    let fill = |word: &str| word.replace("SCRIPT", &script).replace("FILE", &file);
-
-    let start = Instant::now();
-    let mut command = Command::new("timeout");
-    command.arg("--kill-after=5").arg(cap.to_string());
-    command.args(words.iter().map(|word| fill(word))).current_dir(directory);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let status = command.status()?;
-    let result = directory.join(output.map_or(file.clone(), fill));
-    Ok(Run {
-        bytes: fs::metadata(&result).or_else(|_| fs::metadata(&input))?.len(),
-        tests: fs::metadata(&count).map_or(0, |count| count.len()),
-        seconds: start.elapsed().as_secs_f64(),
-        capped: matches!(status.code(), Some(124 | 137)),
-    })
+struct Bench<'a> {
+    case: Case,
+    /// Where reducers run, one after the other.
+    directory: &'a Path,
+    peers: &'a Path,
 }
 
-fn input_of(case: &Path) -> Result<PathBuf, Failure> {
-    for entry in fs::read_dir(case)? {
-        let path = entry?.path();
-        if path.file_stem().is_some_and(|stem| stem == "input") {
-            return Ok(path);
-        }
+impl Bench<'_> {
+    fn run(
+        &mut self,
+        program: &Path,
+        words: &[&str],
+        output: Option<&str>,
+        cap: u32,
+    ) -> Result<Run, Failure> {
+        let directory = self.directory;
+        workspace::fresh(directory)?;
+        let temporary = directory.join("tmp");
+        fs::create_dir(&temporary)?;
+        let file = format!("input.{}", self.case.extension);
+        fs::copy(&self.case.input, directory.join(&file))?;
+        let script = self.prepare(&file)?;
+        let peers = self.peers.display().to_string();
+        let fill = |word: &str| {
+            word.replace("SCRIPT", &script).replace("FILE", &file).replace("PEERS", &peers)
+        };
+        let start = Instant::now();
+        let mut command = Command::new("timeout");
+        command.arg("--kill-after=5").arg(cap.to_string()).arg(program);
+        command.args(words.iter().map(|word| fill(word))).current_dir(directory);
+        command.env("TMPDIR", &temporary);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(fs::File::create(directory.join("stderr"))?);
+        let status = command.status()?;
+        let seconds = start.elapsed().as_secs_f64();
+        let result = directory.join(output.map_or(file.clone(), fill));
+        let length = |path: &Path| fs::metadata(path).map(|file| file.len());
+        Ok(Run {
+            bytes: length(&result).or_else(|_| length(&directory.join("best")))?,
+            tests: length(&directory.join("count")).unwrap_or(0),
+            seconds,
+            capped: matches!(status.code(), Some(124 | 137)),
+        })
     }
-    Err(format!("{} has no input", case.display()).into())
+
+    /// A test that counts how often it is run and keeps the smallest file that fails, for
+    /// reducers that are ended before they write what they have.
+    fn prepare(&self, file: &str) -> io::Result<String> {
+        let directory = self.directory.display();
+        let interesting = self.case.interesting.display();
+        fs::copy(self.directory.join(file), self.directory.join("best"))?;
+        let script = self.directory.join("script.sh");
+        let body = format!(
+            "#!/bin/sh
+             printf x >> {directory}/count
+             {interesting} \"${{1:-{file}}}\" || exit
+             if [ $(stat -c %s \"${{1:-{file}}}\") -lt $(stat -c %s {directory}/best) ]; then
+                 cp \"${{1:-{file}}}\" {directory}/best
+             fi
+             exit 0\n"
+        );
+        fs::write(&script, body.replace("\n             ", "\n"))?;
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+        let condition = format!(
+            "import subprocess\n\ndef interesting(arguments, _prefix):\n    \
+             return subprocess.call([{:?}, arguments[-1]]) == 0\n",
+            script.display().to_string()
+        );
+        fs::write(self.directory.join("condition.py"), condition)?;
+        Ok(script.display().to_string())
+    }
+
+    fn print(&self, reducer: &str, run: &Run, ours: &Run) {
+        let Run { bytes, tests, seconds, capped } = run;
+        let ratio = |theirs: u64, ours: u64| format!("{:.2}", theirs as f64 / ours.max(1) as f64);
+        let (smaller, fewer) = (ratio(*bytes, ours.bytes), ratio(*tests, ours.tests));
+        let mark = if *capped { "†" } else { "" };
+        let case = &self.case.name;
+        println!(
+            "| {case} | {reducer} | {bytes} | {tests}{mark} | {seconds:.0} | {smaller} | {fewer} |"
+        );
+    }
 }
