@@ -1,8 +1,9 @@
 //! Where a worker makes its tests: a directory of its own, on its own machine.
 
 use nix::fcntl::{Flock, FlockArg};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -28,6 +29,39 @@ impl Room {
 
     pub fn path(&self) -> &Path {
         self.directory.path()
+    }
+}
+
+/// The directory of one test.
+pub struct TestDirectory(TempDir);
+
+impl TestDirectory {
+    pub fn new(room: &Path) -> io::Result<TestDirectory> {
+        tempfile::Builder::new().prefix("test-").tempdir_in(room).map(TestDirectory)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for TestDirectory {
+    /// What a test has made, it may have forbidden to change.
+    fn drop(&mut self) {
+        if std::fs::remove_dir_all(self.path()).is_err() {
+            permit(self.path());
+            let _ = std::fs::remove_dir_all(self.path());
+        }
+    }
+}
+
+/// Makes all directories in a directory ours to change.
+fn permit(directory: &Path) {
+    let _ = std::fs::set_permissions(directory, Permissions::from_mode(0o700));
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            permit(&entry.path());
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use crate::condition::Facts;
 use crate::files::Files;
 use crate::message::{Spec, Target};
 use crate::orphans::end_all;
+use crate::room::TestDirectory;
 use crate::seen::{Ended, Seen, last_line};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -38,8 +39,12 @@ pub fn run(
     room: &Path,
     control: impl AsFd,
 ) -> io::Result<Happened> {
-    let directory = tempfile::Builder::new().prefix("test-").tempdir_in(room)?;
-    files.write(directory.path())?;
+    let cannot = |error: io::Error| {
+        let what = format!("cannot write a candidate below {}: {error}", room.display());
+        io::Error::new(error.kind(), format!("{what}; TMPDIR says where else to write it"))
+    };
+    let directory = TestDirectory::new(room).map_err(cannot)?;
+    files.write(directory.path()).map_err(cannot)?;
     let start = Instant::now();
     let mut child = spawn(spec, files, directory.path())?;
     let group = Pid::from_raw(child.id() as i32);

@@ -186,14 +186,18 @@ impl Reduction {
         self.tester.watcher.end();
         let path = self.output.path().to_owned();
         let written = self.output.write(&self.shape.files(self.tester.best()));
-        let best = format!("the best result so far is in {}", path.display());
+        let best = match &written {
+            Ok(()) => format!("the best result so far is in {}, --resume goes on", path.display()),
+            // What was accepted before is whole.
+            Err(_) if path.exists() => format!("an earlier result is in {}", path.display()),
+            Err(_) => "there is no result yet".to_owned(),
+        };
         match stopped {
             Some(Stopped::Broken(message)) => {
                 return Err(no_answer(format!("{message}; {best}")));
             }
             Some(Stopped::Interrupted) => {
-                written.map_err(no_answer)?;
-                return Err(no_answer(format!("interrupted; {best}, --resume goes on")));
+                return Err(no_answer(format!("interrupted; {best}")));
             }
             Some(Stopped::Budget) => {}
             None => self.tester.watcher.discard(),

@@ -127,12 +127,18 @@ impl Args {
     /// Tests run elsewhere: paths become absolute.
     fn wrapped(&self, command: &[OsString]) -> Result<Vec<OsString>, Failure> {
         let here = std::env::current_dir().map_err(no_answer)?;
-        let mut words: Vec<OsString> = self
-            .runner
-            .iter()
-            .flat_map(|runner| runner.split_whitespace())
-            .map(Into::into)
-            .collect();
+        let found = |word: &OsString| -> OsString {
+            let path = here.join(word);
+            let is_file = !word.is_empty() && word != "@@" && path.exists();
+            if is_file { path.into() } else { word.clone() }
+        };
+        let runner = self.runner.iter().flat_map(|runner| runner.split_whitespace());
+        let mut words: Vec<OsString> = Vec::new();
+        for (index, word) in runner.map(OsString::from).enumerate() {
+            // A command without a slash is looked for elsewhere.
+            let by_path = index > 0 || word.as_encoded_bytes().contains(&b'/');
+            words.push(if by_path { found(&word) } else { word });
+        }
         let (program, arguments) = command.split_first().expect("there is a command");
         let path = here.join(program);
         let by_path = self.test.is_some() || program.as_encoded_bytes().contains(&b'/');
@@ -140,11 +146,7 @@ impl Args {
             return Err(no_answer(format!("there is no {}", Path::new(program).display())));
         }
         words.push(if by_path { path.into() } else { program.clone() });
-        for argument in arguments {
-            let path = here.join(argument);
-            let is_file = !argument.is_empty() && argument != "@@" && path.exists();
-            words.push(if is_file { path.into() } else { argument.clone() });
-        }
+        words.extend(arguments.iter().map(found));
         Ok(words)
     }
 }

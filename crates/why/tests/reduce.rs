@@ -1,13 +1,14 @@
 //! `why reduce`, as people call it: with commands, scripts, several files, and with tests that
 //! misbehave. What it leaves is checked by running the test natively.
 
+#[path = "reduce/misbehaviour.rs"]
+mod misbehaviour;
 #[path = "reduce/setting.rs"]
 mod setting;
 
 use setting::Setting;
 use std::fs;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 fn lines(number: usize) -> Vec<u8> {
     (0..number).flat_map(|line| format!("line {line} of some text\n").into_bytes()).collect()
@@ -131,75 +132,6 @@ fn what_cannot_be_done_is_said_in_a_line() {
 }
 
 #[test]
-fn nothing_of_a_test_outlives_it() {
-    let setting = Setting::new(&[("in.txt", b"ab")]);
-    // Each test leaves a process behind that no group or session connects to it.
-    setting.script(
-        "setsid sh -c 'echo $$ >> ../../../pids; echo > started; sleep 1000' &
-         until [ -e started ]; do sleep 0.01; done
-         echo x > beside; grep -q a in.txt",
-    );
-    setting.answer(&["in.txt", "--test", "test.sh"]);
-    assert_eq!(setting.read("in.reduced.txt"), b"a");
-    for pid in String::from_utf8(setting.read("pids")).unwrap().lines() {
-        assert!(!Path::new("/proc").join(pid).exists(), "{pid} is still there");
-    }
-    assert!(!setting.path("beside").exists());
-}
-
-#[test]
-fn nothing_of_a_test_outlives_whoever_makes_it() {
-    let setting = Setting::new(&[("in.txt", b"ab")]);
-    // The second test kills the process that makes it, twice, and leaves another one behind.
-    setting.script(
-        "echo $$ >> ../../../tests
-         [ $(wc -l < ../../../tests) -gt 1 ] && [ $(wc -l < ../../../tests) -lt 4 ] && {
-             setsid sleep 1000 & echo $! >> ../../../left
-             kill -9 $PPID; exec sleep 1000
-         }
-         grep -q a in.txt",
-    );
-    setting.answer(&["in.txt", "--test", "test.sh"]);
-    assert_eq!(setting.read("in.reduced.txt"), b"a");
-    let left = String::from_utf8(setting.read("left")).unwrap();
-    assert_eq!(left.lines().count(), 2);
-    for pid in left.lines() {
-        assert!(!Path::new("/proc").join(pid).exists(), "{pid} is still there");
-    }
-}
-
-#[test]
-fn what_hangs_does_not_fail() {
-    let setting = Setting::new(&[("in.txt", b"ab")]);
-    setting.script("grep -q b in.txt || sleep 1000; grep -q a in.txt");
-    let start = Instant::now();
-    setting.answer(&["in.txt", "--timeout", "0.5", "--test", "test.sh"]);
-    assert_eq!(setting.read("in.reduced.txt"), b"ab");
-    assert!(start.elapsed() < Duration::from_secs(60));
-}
-
-#[test]
-fn who_kills_why_ends_its_tests() {
-    let setting = Setting::new(&[("in.txt", b"ab")]);
-    let marker = setting.path("pid");
-    setting.script(&format!("echo $$ > {}; sleep 1000", marker.display()));
-    let mut why = setting.command(&["in.txt", "--test", "test.sh"]).spawn().unwrap();
-    let patience = Instant::now() + Duration::from_secs(30);
-    let wait = |what: &dyn Fn() -> bool| {
-        while !what() {
-            assert!(Instant::now() < patience, "waited in vain");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    };
-    wait(&|| fs::read_to_string(&marker).is_ok_and(|pid| pid.ends_with('\n')));
-    let pid = fs::read_to_string(&marker).unwrap();
-    why.kill().unwrap();
-    why.wait().unwrap();
-    wait(&|| !Path::new("/proc").join(pid.trim()).exists());
-    wait(&|| fs::read_dir(setting.path("tmp")).unwrap().next().is_none());
-}
-
-#[test]
 fn a_drawing_of_the_sizes() {
     let setting = Setting::new(&[("in.txt", &lines(20))]);
     setting.script("grep -q 7 in.txt");
@@ -241,4 +173,91 @@ fn every_algorithm_has_a_name() {
             assert_eq!(left.replace(' ', ""), "2*3", "{name}");
         }
     }
+}
+
+#[test]
+fn a_runner_is_given_each_test() {
+    let setting = Setting::new(&[("in.txt", &lines(30))]);
+    setting.script("grep -q 17 $1");
+    // It stands beside the input, where no test runs, and is given a word of its own.
+    let runner = "#!/bin/sh\necho \"$@\" >> \"$1\"; shift; exec \"$@\"\n";
+    fs::write(setting.path("runner.sh"), runner).unwrap();
+    fs::write(setting.path("log"), "").unwrap();
+    let runner = ["in.txt", "--runner", "sh runner.sh log", "--test", "test.sh"];
+    let answer = setting.answer(&runner);
+    assert_eq!(setting.read("in.reduced.txt"), b"17");
+    let log = String::from_utf8(setting.read("log")).unwrap();
+    assert_eq!(log.lines().count() as u64, answer["stats"]["made"].as_u64().unwrap());
+    let words =
+        format!("{} {} in.txt", setting.path("log").display(), setting.path("test.sh").display());
+    assert!(log.lines().all(|line| line == words), "{log}");
+    let (status, said) = setting.refused(&["in.txt", "--runner", "no-such-runner", "--", "false"]);
+    assert!(status == 1 && said.contains("cannot start no-such-runner"), "{said}");
+}
+
+/// Lists in brackets of letters: what the grammar below says, in other words.
+fn is_list(text: &[u8]) -> bool {
+    fn list(text: &mut &[u8]) -> Option<()> {
+        *text = text.strip_prefix(b"[")?;
+        loop {
+            match text.first()? {
+                b'[' => list(text)?,
+                b'a'..=b'z' => *text = &text[1..],
+                _ => break,
+            }
+        }
+        *text = text.strip_prefix(b"]")?;
+        Some(())
+    }
+    let mut rest = text;
+    list(&mut rest).is_some() && rest.is_empty()
+}
+
+#[test]
+fn with_a_grammar_all_candidates_are_of_the_language() {
+    let grammar = b"%token LETTER /[a-z]/\n%%\nlist: '[' items ']' ;\nitems: | items item ;\nitem: LETTER | list ;\n";
+    let text = b"[ab[cd[e]f][g[x[h]i]]jk[l]]";
+    let setting = Setting::new(&[("in.lists", text), ("lists.y", grammar), ("wrong", b"[a")]);
+    assert!(is_list(text) && !is_list(b"[a]]") && !is_list(b"[A]"));
+    setting
+        .script("cat in.lists >> ../../../tried; echo >> ../../../tried; grep -q 'x.*h' in.lists");
+    for algorithm in ["hdd", "hdd*", "hdd+", "hddr", "hdd-coarse", "hdd-leaf", "hoist", "replace"] {
+        let _ = fs::remove_file(setting.path("tried"));
+        let arguments = ["in.lists", "--grammar", "lists.y", "--test", "test.sh"];
+        setting.answer(&[&arguments[..], &["--algorithm", algorithm]].concat());
+        for tried in
+            setting.read("tried").split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
+        {
+            assert!(is_list(tried), "{algorithm}: {}", String::from_utf8_lossy(tried));
+        }
+        let left = String::from_utf8(setting.read("in.reduced.lists")).unwrap();
+        assert!(
+            left.len() <= text.len() && left.contains('x') && left.contains('h'),
+            "{algorithm}: {left}"
+        );
+        if algorithm.starts_with("hdd*") {
+            assert_eq!(left, "[[[x[h]]]]");
+        }
+    }
+    setting.script("exit 0");
+    let (status, said) = setting.refused(&["wrong", "--grammar", "lists.y", "--test", "test.sh"]);
+    assert!(status == 1 && said.contains("the input: "), "{said}");
+}
+
+#[test]
+fn memory_is_limited() {
+    let setting = Setting::new(&[("in.txt", b"lots 4000 of room")]);
+    let program =
+        "import re, sys\nbytearray(int(re.search('[0-9]+', open(sys.argv[1]).read())[0]) << 20)";
+    let command =
+        ["--fails-if", "stderr~/^MemoryError/", "--", "/usr/bin/python3", "-c", program, "@@"];
+    setting.answer(&[&["in.txt", "--memory", "900"], &command[..]].concat());
+    let mut native = Command::new("sh");
+    native.args(["-c", "ulimit -v 921600; exec /usr/bin/python3 -c \"$1\" in.reduced.txt", "sh"]);
+    let output = native.arg(program).current_dir(setting.path("")).output().unwrap();
+    assert!(String::from_utf8(output.stderr).unwrap().contains("\nMemoryError"));
+    let left: u64 = String::from_utf8(setting.read("in.reduced.txt")).unwrap().parse().unwrap();
+    assert!(left <= 4000, "{left}");
+    let (status, said) = setting.refused(&[&["in.txt", "--memory", "9000"], &command[..]].concat());
+    assert!(status == 1 && said.contains("the original does not fail: exit 0"), "{said}");
 }
