@@ -53,6 +53,7 @@ pub const PEERS: &[Reducer] = &[
             "--test=SCRIPT",
             "--out=out",
             "--antlr=PEERS/antlr.jar",
+            "--parser=java",
             "--sys-recursion-limit=100000",
         ],
         by_extension: Some(&[
@@ -115,7 +116,7 @@ pub const PEERS: &[Reducer] = &[
 impl Reducer {
     /// Where it is, if it is installed.
     pub fn installed(&self, peers: &Path) -> Option<PathBuf> {
-        let own = [peers.join("venv/bin"), peers.join("bin")];
+        let own = ["venv/bin", "shrinkray/bin", "bin"].map(|directory| peers.join(directory));
         let own = own.into_iter().map(|directory| directory.join(self.program));
         own.into_iter()
             .find(|program| program.is_file())
