@@ -6,6 +6,7 @@
 //! nothing of it outlives the test; and when `why` is killed, its workers notice and clean up.
 
 mod condition;
+mod fault;
 mod files;
 mod message;
 mod orphans;
@@ -16,6 +17,7 @@ mod room;
 mod run;
 mod seen;
 mod slurm;
+mod tracer;
 mod worker;
 
 pub use condition::{BadCondition, Condition};

@@ -36,7 +36,13 @@ pub enum Target {
 #[derive(Serialize, Deserialize)]
 pub enum ToWorker {
     Setup(Spec),
-    Test { ticket: u64, files: Files, limit: u64 },
+    /// Traced, if it is to be told in which function the command crashes.
+    Test {
+        ticket: u64,
+        files: Files,
+        limit: u64,
+        traced: bool,
+    },
     Cancel,
 }
 

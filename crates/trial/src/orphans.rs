@@ -14,7 +14,7 @@ use std::time::Duration;
 pub fn end_all(group: Pid) {
     let _ = killpg(group, Signal::SIGKILL);
     loop {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG | WaitPidFlag::__WALL)) {
             Err(Errno::ECHILD) => return,
             Ok(WaitStatus::StillAlive) => {
                 for child in children() {

@@ -54,6 +54,10 @@ pub struct Pool {
     shape: Shape,
     timeout: Option<Duration>,
     limit: Duration,
+    /// The original crashes: it matters where.
+    traced: bool,
+    /// What was seen of the original before it was traced.
+    untraced: Option<Seen>,
     workers: Vec<Process>,
     /// Tests that no worker makes yet.
     queue: VecDeque<Task>,
@@ -90,6 +94,8 @@ impl Pool {
             shape,
             timeout,
             limit: timeout.unwrap_or(LONGEST),
+            traced: false,
+            untraced: None,
             workers: Vec::new(),
             queue: VecDeque::new(),
             interrupted,
@@ -111,7 +117,7 @@ impl Pool {
         let idle = self.workers.iter_mut().filter(|worker| matches!(worker.state, State::Idle));
         for worker in idle {
             let Some(task) = self.queue.pop_front() else { return };
-            worker.give(task, self.limit);
+            worker.give(task, self.limit, self.traced);
         }
     }
 
@@ -167,6 +173,24 @@ impl Pool {
                     }
                 }
             }
+        }
+    }
+
+    /// Whether this is the original, which crashes. Only then is anything traced: some
+    /// programs behave differently when they are.
+    fn is_to_be_traced(&self, seen: &Seen) -> bool {
+        let is_original = matches!(self.criterion, Criterion::Same(None));
+        is_original && matches!(seen.ended, Ended::Signal(_)) && self.untraced.is_none()
+    }
+
+    /// What was seen of a traced test, unless tracing the original has told nothing.
+    fn compared(&mut self, seen: Seen) -> Seen {
+        match self.untraced.take() {
+            Some(untraced) if seen.function.is_none() || seen.ended != untraced.ended => {
+                self.traced = false;
+                untraced
+            }
+            _ => seen,
         }
     }
 
@@ -231,10 +255,19 @@ impl Judge for Pool {
             match worker.answer() {
                 Some(FromWorker::Done { ticket, seen }) => {
                     // Nobody waits for what came of a test that was to be ended.
-                    if let State::Busy { .. } = worker.state {
-                        worker.state = State::Idle;
-                        self.adapt(seen.milliseconds);
-                        return Ok((ticket, self.judge(seen)));
+                    let state = std::mem::replace(&mut worker.state, State::Idle);
+                    match state {
+                        State::Busy { task, .. } if self.is_to_be_traced(&seen) => {
+                            self.untraced = Some(seen);
+                            self.traced = true;
+                            self.queue.push_front(task);
+                        }
+                        State::Busy { .. } => {
+                            let seen = self.compared(seen);
+                            self.adapt(seen.milliseconds);
+                            return Ok((ticket, self.judge(seen)));
+                        }
+                        other => self.workers[index].state = other,
                     }
                 }
                 Some(FromWorker::Broken(message)) => return Err(Stopped::Broken(message)),

@@ -67,11 +67,12 @@ impl Process {
         let _ = self.stdin.as_mut().map(|stdin| send(stdin, message));
     }
 
-    pub fn give(&mut self, task: Task, limit: Duration) {
+    pub fn give(&mut self, task: Task, limit: Duration, traced: bool) {
         let until = Instant::now() + limit + SILENCE;
         let (ticket, files) = (task.ticket, task.files.clone());
         self.state = State::Busy { task, until };
-        self.tell(&ToWorker::Test { ticket, files, limit: limit.as_millis() as u64 });
+        let limit = limit.as_millis() as u64;
+        self.tell(&ToWorker::Test { ticket, files, limit, traced });
     }
 
     pub fn cancel(&mut self) {

@@ -1,16 +1,19 @@
 //! One test: a fresh directory, a process, what it wrote, and an end for all that it started.
 
 use crate::condition::Facts;
+use crate::fault::Images;
 use crate::files::Files;
 use crate::message::{Spec, Target};
 use crate::orphans::end_all;
 use crate::room::TestDirectory;
 use crate::seen::{Ended, Seen, last_line};
+use crate::tracer::Tracer;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::ptrace;
 use nix::sys::resource::{Resource, setrlimit};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, setsid};
 use std::ffi::OsString;
 use std::fs::File;
@@ -31,12 +34,13 @@ pub enum Happened {
 }
 
 /// Runs the test in a directory below the room, unless something comes over the control pipe
-/// meanwhile.
+/// meanwhile. It is traced if there is somewhere to look up functions.
 pub fn run(
     spec: &Spec,
     files: &Files,
     limit: Duration,
     room: &Path,
+    images: Option<&mut Images>,
     control: impl AsFd,
 ) -> io::Result<Happened> {
     let cannot = |error: io::Error| {
@@ -46,20 +50,13 @@ pub fn run(
     let directory = TestDirectory::new(room).map_err(cannot)?;
     files.write(directory.path()).map_err(cannot)?;
     let start = Instant::now();
-    let mut child = spawn(spec, files, directory.path())?;
+    let mut child = spawn(spec, files, directory.path(), images.is_some())?;
     let group = Pid::from_raw(child.id() as i32);
-    let watched = watch(&mut child, start + limit, control.as_fd());
+    let mut tracer = images.map(|images| Tracer::new(group, images)).transpose()?;
+    let watched = watch(&mut child, tracer.as_mut(), start + limit, control.as_fd());
     end_all(group);
     let Watched { end, stdout, stderr } = watched?;
-    let ended = match end {
-        End::Interrupted => return Ok(Happened::Interrupted),
-        End::TimedOut => Ended::TimedOut,
-        End::TooMuchOutput => Ended::TooMuchOutput,
-        End::Exited(status) => match (status.code(), status.signal()) {
-            (Some(code), _) => Ended::Status(code),
-            (None, signal) => Ended::Signal(signal.unwrap_or(0)),
-        },
-    };
+    let End::Ended(ended) = end else { return Ok(Happened::Interrupted) };
     let time = start.elapsed();
     let facts = Facts {
         ended,
@@ -70,13 +67,14 @@ pub fn run(
     };
     Ok(Happened::Seen(Seen {
         ended,
+        function: tracer.and_then(|tracer| tracer.function),
         message: last_line(&stderr),
         milliseconds: time.as_millis() as u64,
         holds: spec.condition.as_ref().map(|condition| condition.holds(&facts)),
     }))
 }
 
-fn spawn(spec: &Spec, files: &Files, directory: &Path) -> io::Result<Child> {
+fn spawn(spec: &Spec, files: &Files, directory: &Path, traced: bool) -> io::Result<Child> {
     let names = || spec.names.iter().map(|name| name.clone().into_os_string());
     let (words, reads_candidate): (Vec<OsString>, bool) = match &spec.target {
         Target::Script(words) => (words.iter().cloned().chain(names()).collect(), true),
@@ -104,7 +102,12 @@ fn spawn(spec: &Spec, files: &Files, directory: &Path) -> io::Result<Child> {
             if let Some(bytes) = memory {
                 setrlimit(Resource::RLIMIT_AS, bytes, bytes)?;
             }
-            Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?)
+            nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+            SigSet::empty().thread_set_mask()?;
+            if traced {
+                ptrace::traceme()?;
+            }
+            Ok(())
         });
     }
     let cannot = |error: io::Error| {
@@ -121,26 +124,31 @@ struct Watched {
 }
 
 enum End {
-    Exited(ExitStatus),
-    TimedOut,
-    TooMuchOutput,
+    Ended(Ended),
     Interrupted,
 }
 
 /// Collects what the process writes until it has ended, or it or we run out of patience.
-fn watch(child: &mut Child, deadline: Instant, control: impl AsFd) -> io::Result<Watched> {
+fn watch(
+    child: &mut Child,
+    mut tracer: Option<&mut Tracer>,
+    deadline: Instant,
+    control: impl AsFd,
+) -> io::Result<Watched> {
     let mut stdout = Stream::new(File::from(OwnedFd::from(child.stdout.take().expect("piped"))))?;
     let mut stderr = Stream::new(File::from(OwnedFd::from(child.stderr.take().expect("piped"))))?;
     let process = pidfd(child.id())?;
     let end = loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            break End::TimedOut;
+            break End::Ended(Ended::TimedOut);
         }
         let timeout = PollTimeout::try_from(left + Duration::from_millis(1));
+        // One that is traced has to be waited for by whoever traces it.
+        let news = tracer.as_ref().map_or(process.as_fd(), |tracer| tracer.news());
         let mut fds = vec![
             PollFd::new(control.as_fd(), PollFlags::POLLIN),
-            PollFd::new(process.as_fd(), PollFlags::POLLIN),
+            PollFd::new(news, PollFlags::POLLIN),
         ];
         let open = [&stdout, &stderr].into_iter().filter_map(|stream| stream.file.as_ref());
         fds.extend(open.map(|file| PollFd::new(file.as_fd(), PollFlags::POLLIN)));
@@ -149,22 +157,34 @@ fn watch(child: &mut Child, deadline: Instant, control: impl AsFd) -> io::Result
             Err(error) => return Err(error.into()),
             Ok(_) => {}
         }
-        let (interrupted, ended) = (fds[0].any() == Some(true), fds[1].any() == Some(true));
+        let (interrupted, news) = (fds[0].any() == Some(true), fds[1].any() == Some(true));
         stdout.take()?;
         stderr.take()?;
         if interrupted {
             break End::Interrupted;
         }
-        if ended {
-            break End::Exited(child.wait()?);
+        let ended = match &mut tracer {
+            _ if !news => None,
+            Some(tracer) => tracer.attend()?,
+            None => Some(ended(child.wait()?)),
+        };
+        if let Some(ended) = ended {
+            break End::Ended(ended);
         }
         if stdout.taken.len().max(stderr.taken.len()) > MOST_OUTPUT {
-            break End::TooMuchOutput;
+            break End::Ended(Ended::TooMuchOutput);
         }
     };
     stdout.take()?;
     stderr.take()?;
     Ok(Watched { end, stdout: stdout.taken, stderr: stderr.taken })
+}
+
+fn ended(status: ExitStatus) -> Ended {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ended::Status(code),
+        (None, signal) => Ended::Signal(signal.unwrap_or(0)),
+    }
 }
 
 /// One end of a pipe that is never waited for.

@@ -30,6 +30,8 @@ impl fmt::Display for Ended {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     pub ended: Ended,
+    /// The function that a signal ended it in, if it was traced and that has a name.
+    pub function: Option<String>,
     /// The last line of standard error, with numbers and addresses masked.
     pub message: String,
     pub milliseconds: u64,
@@ -40,14 +42,21 @@ pub struct Seen {
 impl Seen {
     /// How it ended, and what it said last.
     pub fn summary(&self) -> String {
-        match (self.ended, self.message.as_str()) {
-            (ended, "") => ended.to_string(),
-            (ended, message) => format!("{ended}: {message}"),
+        let function = self.function.as_ref().map(|function| format!(" in {function}"));
+        let ended = format!("{}{}", self.ended, function.unwrap_or_default());
+        match self.message.as_str() {
+            "" => ended,
+            message => format!("{ended}: {message}"),
         }
     }
 
+    /// What is said last counts only if it is not known where the original crashed.
     pub fn same_failure(&self, original: &Seen) -> bool {
-        self.ended == original.ended && self.message == original.message
+        let same_place = match &original.function {
+            Some(_) => self.function == original.function,
+            None => self.message == original.message,
+        };
+        self.ended == original.ended && same_place
     }
 }
 

@@ -1,7 +1,7 @@
 //! The process that makes tests: it reads what to do from standard input and answers on
 //! standard output.
 
-use crate::files::Files;
+use crate::fault::Images;
 use crate::message::{FromWorker, Spec, ToWorker, receive, send};
 use crate::room::Room;
 use crate::run::{Happened, run};
@@ -15,6 +15,8 @@ use std::time::Duration;
 /// Serves until the pool is gone, or somebody ends it.
 pub fn serve() -> io::Result<()> {
     nix::sys::prctl::set_child_subreaper(true)?;
+    // Whoever traces tests is told by a descriptor.
+    SigSet::from(Signal::SIGCHLD).thread_block()?;
     // Read without a buffer: what comes next must stay visible to `poll`.
     let mut control = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut answers = File::from(io::stdout().as_fd().try_clone_to_owned()?);
@@ -34,35 +36,24 @@ pub fn serve() -> io::Result<()> {
 }
 
 fn serve_tests(spec: &Spec, room: &Room, control: &mut File, answers: &mut File) -> io::Result<()> {
+    let mut images = Images::default();
     while let Some(message) = receive(control)? {
         match message {
             ToWorker::Setup(_) => {}
             ToWorker::Cancel => send(answers, &FromWorker::Cancelled)?,
-            ToWorker::Test { ticket, files, limit } => {
+            ToWorker::Test { ticket, files, limit, traced } => {
                 let limit = Duration::from_millis(limit);
-                if let Some(answer) = test(spec, &files, limit, ticket, room, control) {
-                    send(answers, &answer)?;
+                let images = traced.then_some(&mut images);
+                match run(spec, &files, limit, room.path(), images, &*control) {
+                    Ok(Happened::Seen(seen)) => send(answers, &FromWorker::Done { ticket, seen })?,
+                    // The message that did so is answered next.
+                    Ok(Happened::Interrupted) => {}
+                    Err(error) => send(answers, &FromWorker::Broken(error.to_string()))?,
                 }
             }
         }
     }
     Ok(())
-}
-
-/// Nothing, if it was interrupted: the message that did so is answered next.
-fn test(
-    spec: &Spec,
-    files: &Files,
-    limit: Duration,
-    ticket: u64,
-    room: &Room,
-    control: &File,
-) -> Option<FromWorker> {
-    match run(spec, files, limit, room.path(), control) {
-        Ok(Happened::Seen(seen)) => Some(FromWorker::Done { ticket, seen }),
-        Ok(Happened::Interrupted) => None,
-        Err(error) => Some(FromWorker::Broken(error.to_string())),
-    }
 }
 
 static CONTROL: AtomicI32 = AtomicI32::new(-1);

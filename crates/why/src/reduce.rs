@@ -23,6 +23,7 @@ use why_reduce::tester::{Judgement, Limits, Tester};
 use why_reduce::units::Unit;
 use why_reduce::{Stopped, Verdict};
 use why_trial::{Files, Pool, Shape};
+use xxhash_rust::xxh3::xxh3_128;
 
 /// Find the smallest input that still fails
 #[derive(clap::Args)]
@@ -150,7 +151,10 @@ impl Reduction {
         let until = args.max_time.map(|time| start + time);
         let limits = Limits { tests: args.max_tests, until, confirm: args.confirm };
         let mut tester = Tester::new(pool, watch, limits);
-        known.into_iter().for_each(|(hash, judgement)| tester.remember(hash, judgement));
+        let again = args.trial.needs_original().then(|| xxh3_128(&original));
+        for (hash, judgement) in known.into_iter().filter(|(hash, _)| Some(*hash) != again) {
+            tester.remember(hash, judgement);
+        }
         match tester.check(&original) {
             Ok(Judgement { verdict: Verdict::Fails, reason }) => {
                 let failure = reason.to_string();

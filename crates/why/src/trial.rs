@@ -117,6 +117,11 @@ impl Args {
         Pool::new(spec, criterion, shape, settings).map_err(no_answer)
     }
 
+    /// Whether candidates are compared with the original, which has to be run for that.
+    pub fn needs_original(&self) -> bool {
+        self.test.is_none() && self.fails_if.is_none()
+    }
+
     /// What says which test this is: two runs in which it is the same can share verdicts.
     pub fn identity(&self) -> String {
         let Args { test, fails_if, timeout, memory, runner, command, jobs: _, backend: _ } = self;

@@ -1,6 +1,8 @@
 //! `why reduce`, as people call it: with commands, scripts, several files, and with tests that
 //! misbehave. What it leaves is checked by running the test natively.
 
+#[path = "reduce/crashes.rs"]
+mod crashes;
 #[path = "reduce/misbehaviour.rs"]
 mod misbehaviour;
 #[path = "reduce/setting.rs"]
