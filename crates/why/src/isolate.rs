@@ -102,7 +102,7 @@ fn check(
         return Err(no_answer(format!("{path} does not fail: {reason}")));
     }
     match tester.verdict(passing.to_vec()).map_err(no_answer)? {
-        Verdict::Passes => Ok(fails.reason.to_string()),
+        Verdict::Passes => Ok(args.trial.failure(&fails.reason)),
         _ => {
             let path = args.passing.display();
             let reason = tester.judgement(passing).map(|known| known.reason.to_string());

@@ -2,6 +2,7 @@
 
 mod algorithm;
 mod answer;
+mod not_smaller;
 mod output;
 mod plot;
 mod reader;
@@ -157,7 +158,7 @@ impl Reduction {
         }
         match tester.check(&original) {
             Ok(Judgement { verdict: Verdict::Fails, reason }) => {
-                let failure = reason.to_string();
+                let failure = args.trial.failure(&reason);
                 Ok(Reduction { files, shape, output, tester, start, failure })
             }
             Ok(Judgement { reason, .. }) => {

@@ -117,6 +117,14 @@ impl Args {
         Pool::new(spec, criterion, shape, settings).map_err(no_answer)
     }
 
+    /// What is told of the original's failure.
+    pub fn failure(&self, reason: &str) -> String {
+        match &self.test {
+            Some(script) => format!("{} says so: {reason}", script.display()),
+            None => reason.to_owned(),
+        }
+    }
+
     /// Whether candidates are compared with the original, which has to be run for that.
     pub fn needs_original(&self) -> bool {
         self.test.is_none() && self.fails_if.is_none()

@@ -263,3 +263,40 @@ fn memory_is_limited() {
     let (status, said) = setting.refused(&[&["in.txt", "--memory", "9000"], &command[..]].concat());
     assert!(status == 1 && said.contains("the original does not fail: exit 0"), "{said}");
 }
+
+#[test]
+fn people_read_it() {
+    let word = |number: usize| format!("needed_{number}_{}", "x".repeat(number * 4));
+    let words: Vec<String> = (0..14).map(word).collect();
+    let setting = Setting::new(&[("in.txt", format!("{}\n", words.join("\n")).as_bytes())]);
+    let needs = words
+        .iter()
+        .map(|word| format!("grep -qw {word} in.txt || {{ echo no {word} >&2; exit 1; }}"));
+    setting.script(&needs.collect::<Vec<_>>().join("\n"));
+    let arguments = ["in.txt", "--algorithm", "ddmin", "--unit", "token", "--test", "test.sh"];
+    let piped = setting.reduce(&arguments);
+    assert_eq!(String::from_utf8(piped.stderr).unwrap(), "");
+    let told = String::from_utf8(piped.stdout).unwrap();
+    assert!(!told.contains('\x1b'), "{told}");
+    assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+    // The longest are told, in their order, shortened in the middle.
+    let without: Vec<&str> = told.lines().filter(|line| line.starts_with("  without ")).collect();
+    assert_eq!(without.len(), 12, "{told}");
+    let last = "  without needed_13_xxxxx…xxxxxxxx  exit 1: no needed_13_xxx";
+    assert!(without[11].starts_with(last) && without[11].ends_with('…'), "{told}");
+    assert!(told.ends_with("  … and 2 tokens more\n"), "{told}");
+
+    let why = setting.command(&arguments);
+    let words: Vec<_> = why.get_args().map(|word| word.to_str().unwrap()).collect();
+    let line = format!("stty cols 80; {} {}", why.get_program().to_str().unwrap(), words.join(" "));
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &line, "/dev/null"]).current_dir(setting.path(""));
+    terminal.env("TMPDIR", setting.path("tmp")).env("TERM", "xterm");
+    let shown = String::from_utf8(terminal.output().unwrap().stdout).unwrap();
+    let progress: Vec<&str> = shown.split('\r').filter(|line| line.contains("/s  ")).collect();
+    assert!(!progress.is_empty() && !shown.contains("\x1b[3"), "{shown:?}");
+    for line in progress {
+        let visible = line.trim_start_matches("\x1b[2K");
+        assert!(visible.chars().count() <= 80 && visible.contains(" tests, "), "{line:?}");
+    }
+}

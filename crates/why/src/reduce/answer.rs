@@ -1,17 +1,14 @@
 //! What came of a reduction, and why the result is not smaller.
 
 use super::Reduction;
-use super::watch::Watch;
+use super::not_smaller::{self, Part};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
-use why_reduce::tester::{Counts, Tester};
+use why_reduce::tester::Counts;
 use why_reduce::units::{Sort, Unit, sort_of};
-use why_trial::{Files, Pool, Shape};
-
-/// So many remaining parts are told one by one.
-const MOST_PARTS: usize = 400;
+use why_trial::Files;
 
 struct Sizes {
     bytes: usize,
@@ -35,16 +32,9 @@ impl Sizes {
     }
 }
 
-fn tokens(text: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> {
+pub fn tokens(text: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> {
     let spans = Unit::Token.pieces(text);
     spans.filter(|span| sort_of(&text[span.clone()]) != Sort::Space)
-}
-
-/// A part that is left, and what happened without it.
-struct Part {
-    file: String,
-    text: String,
-    without: Option<String>,
 }
 
 pub struct Answer {
@@ -68,8 +58,7 @@ impl Answer {
         let Reduction { files, shape, tester, .. } = reduction;
         let best = shape.files(tester.best());
         let after = Sizes::of(&best);
-        let few = after.tokens <= MOST_PARTS;
-        let parts = if few { parts(&best, shape, tester) } else { Vec::new() };
+        let parts = not_smaller::parts(&best, shape, tester);
         Answer {
             before: Sizes::of(files),
             counts: tester.counts().clone(),
@@ -133,41 +122,7 @@ impl Answer {
         if self.ended_early {
             let _ = writeln!(text, "budget    used up: more may be possible, --resume goes on");
         }
-        self.not_smaller(&mut text);
+        text.push_str(&not_smaller::text(&self.parts, self.parts_left_out));
         text
     }
-
-    fn not_smaller(&self, text: &mut String) {
-        let told: Vec<&Part> = self.parts.iter().filter(|part| part.without.is_some()).collect();
-        if told.is_empty() {
-            return;
-        }
-        let _ = writeln!(text, "why it is not smaller");
-        let width = told.iter().map(|part| part.text.chars().count()).max().unwrap_or(0).min(30);
-        for part in told {
-            let without = part.without.as_deref().unwrap_or_default();
-            let _ = writeln!(text, "  without {:width$}  {without}", part.text);
-        }
-        if self.parts_left_out > 0 {
-            let _ = writeln!(text, "  … and {} parts more", self.parts_left_out);
-        }
-    }
-}
-
-/// Every token that is left. What happened without it is known if it was tried.
-fn parts(files: &Files, shape: &Shape, tester: &Tester<Pool, Watch>) -> Vec<Part> {
-    let mut parts = Vec::new();
-    for (index, (path, text)) in files.0.iter().enumerate() {
-        for span in tokens(text) {
-            let mut without = files.clone();
-            without.0[index].1.drain(span.clone());
-            let judgement = tester.judgement(&shape.text(&without));
-            parts.push(Part {
-                file: path.display().to_string(),
-                text: String::from_utf8_lossy(&text[span]).into_owned(),
-                without: judgement.map(|judgement| judgement.reason.to_string()),
-            });
-        }
-    }
-    parts
 }
