@@ -101,6 +101,8 @@ struct Run {
     tests: u64,
     seconds: f64,
     capped: bool,
+    /// The result still fails.
+    fails: bool,
 }
 
 struct Bench<'a> {
@@ -138,14 +140,24 @@ impl Bench<'_> {
         command.stderr(fs::File::create(directory.join("stderr"))?);
         let status = command.status()?;
         let seconds = start.elapsed().as_secs_f64();
-        let result = directory.join(output.map_or(file.clone(), fill));
         let length = |path: &Path| fs::metadata(path).map(|file| file.len());
-        Ok(Run {
-            bytes: length(&result).or_else(|_| length(&directory.join("best")))?,
-            tests: length(&directory.join("count")).unwrap_or(0),
-            seconds,
-            capped: matches!(status.code(), Some(124 | 137)),
-        })
+        let tests = length(&directory.join("count")).unwrap_or(0);
+        let capped = matches!(status.code(), Some(124 | 137));
+        // One that was ended may have been about to write its result.
+        let output = directory.join(output.map_or(file.clone(), fill));
+        let result = if capped || !output.exists() { directory.join("best") } else { output };
+        Ok(Run { bytes: length(&result)?, tests, seconds, capped, fails: self.fails(&result)? })
+    }
+
+    /// Whether a result, under the name that the input has, still fails.
+    fn fails(&self, result: &Path) -> io::Result<bool> {
+        let alone = self.directory.join("alone");
+        workspace::fresh(&alone)?;
+        let file = format!("input.{}", self.case.extension);
+        fs::copy(result, alone.join(&file))?;
+        let mut command = Command::new(&self.case.interesting);
+        command.arg(&file).current_dir(&alone).stdin(Stdio::null());
+        Ok(command.stdout(Stdio::null()).stderr(Stdio::null()).status()?.success())
     }
 
     /// A test that counts how often it is run and keeps the smallest file that fails, for
@@ -176,13 +188,14 @@ impl Bench<'_> {
     }
 
     fn print(&self, reducer: &str, run: &Run, ours: &Run) {
-        let Run { bytes, tests, seconds, capped } = run;
+        let Run { bytes, tests, seconds, capped, fails } = run;
         let ratio = |theirs: u64, ours: u64| format!("{:.2}", theirs as f64 / ours.max(1) as f64);
         let (smaller, fewer) = (ratio(*bytes, ours.bytes), ratio(*tests, ours.tests));
         let mark = if *capped { "†" } else { "" };
+        let slipped = if *fails { "" } else { " (does not fail)" };
         let case = &self.case.name;
         println!(
-            "| {case} | {reducer} | {bytes} | {tests}{mark} | {seconds:.0} | {smaller} | {fewer} |"
+            "| {case} | {reducer} | {bytes}{slipped} | {tests}{mark} | {seconds:.0} | {smaller} | {fewer} |"
         );
     }
 }
