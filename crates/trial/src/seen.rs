@@ -32,7 +32,7 @@ pub struct Seen {
     pub ended: Ended,
     /// The function that a signal ended it in, if it was traced and that has a name.
     pub function: Option<String>,
-    /// The last line of standard error, with numbers and addresses masked.
+    /// The most telling line of standard error, with numbers and addresses masked.
     pub message: String,
     pub milliseconds: u64,
     /// Whether the condition held, if there is one.
@@ -61,12 +61,17 @@ impl Seen {
 }
 
 /// The last line that says something, with what varies from run to run masked: numbers in
-/// any base become `#`.
-pub fn last_line(stderr: &[u8]) -> String {
+/// any base become `#`. What a sanitizer sums up says more than its last words, and advice that
+/// always is the same says nothing.
+pub fn telling_line(stderr: &[u8]) -> String {
     const LONGEST: usize = 300;
+    const ADVICE: &str = "note: run with `RUST_BACKTRACE=";
     let text = String::from_utf8_lossy(stderr);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
-    mask(line.trim()).chars().take(LONGEST).collect()
+    let says = |line: &&str| !line.is_empty() && !line.starts_with(ADVICE);
+    let lines = || text.lines().map(str::trim).filter(says).rev();
+    let summary = lines().find(|line| line.starts_with("SUMMARY: ") && line.contains("Sanitizer"));
+    let line = summary.or_else(|| lines().next()).unwrap_or("");
+    mask(line).chars().take(LONGEST).collect()
 }
 
 fn mask(line: &str) -> String {
@@ -96,10 +101,27 @@ mod tests {
     #[test]
     fn what_varies_is_masked() {
         let check =
-            |stderr: &str, expected: &str| assert_eq!(last_line(stderr.as_bytes()), expected);
+            |stderr: &str, expected: &str| assert_eq!(telling_line(stderr.as_bytes()), expected);
         check("", "");
         check("one\ntwo 17\n\n", "two #");
         check("==4711==ERROR: at 0x7fff12 in f2 (a.c:12)", "==#==ERROR: at # in f2 (a.c:#)");
         check("x1: bad", "x1: bad");
+    }
+
+    #[test]
+    fn the_line_that_tells_most() {
+        let check = |stderr: &str, expected: &str| {
+            assert_eq!(telling_line(stderr.as_bytes()), expected);
+        };
+        check(
+            "SUMMARY: AddressSanitizer: SEGV a.c:3 in f\n0x00 00\n==7==ABORTING\n",
+            "SUMMARY: AddressSanitizer: SEGV a.c:# in f",
+        );
+        check("SUMMARY: 3 errors\nlast", "last");
+        let panic = "thread 'main' panicked at a.rs:1:2:\nno such thing\n";
+        check(
+            &format!("{panic}note: run with `RUST_BACKTRACE=1` environment variable\n"),
+            "no such thing",
+        );
     }
 }

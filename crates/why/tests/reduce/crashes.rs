@@ -30,6 +30,8 @@ int main(int argc, char **argv) {
     if (has("thread")) { pthread_create(&thread, 0, run, 0); pthread_join(thread, 0); }
     if (has("measure")) measure((char *)8);
     if (has("assert")) check();
+    if (has("freed") && has("outside")) { char *p = malloc(4); free(p); return *p; }
+    if (has("outside")) { volatile char array[4]; volatile int at = 4; return array[at]; }
     if (has("alpha") && has("beta")) first(0);
     if (has("beta")) second(0);
     return 0;
@@ -121,4 +123,15 @@ fn who_goes_on_knows_the_original() {
     assert_eq!(rest["stats"]["tests"], whole["stats"]["tests"]);
     let once_more = rest["stats"]["made"].as_u64().unwrap() + 4;
     assert_eq!(once_more, whole["stats"]["tests"].as_u64().unwrap() + 1);
+}
+
+#[test]
+fn what_a_sanitizer_says_counts() {
+    // Without `freed` there is another report, which ends with the same words.
+    let setting = setting("one\noutside two\nfreed\n", &["-g", "-fsanitize=address"]);
+    let answer = setting.answer(&["in.txt", "--", "./crash", "@@"]);
+    let failure = answer["answer"]["failure"].as_str().unwrap();
+    let words = ["exit 1: SUMMARY: AddressSanitizer: heap-use-after-free", "in main"];
+    assert!(words.iter().all(|words| failure.contains(words)), "{failure}");
+    assert_eq!(setting.read("in.reduced.txt"), b"outsidefreed");
 }
