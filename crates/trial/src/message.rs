@@ -81,3 +81,42 @@ pub fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T
     }
     postcard::from_bytes(&bytes[..bytes.len() - 1]).map(Some).map_err(io::Error::other)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_is_received() {
+        let files = Files(vec![("name".into(), b"two\nlines\0".to_vec())]);
+        let mut pipe = Vec::new();
+        send(
+            &mut pipe,
+            &ToWorker::Test { ticket: 7, files: files.clone(), limit: 9, traced: true },
+        )
+        .unwrap();
+        send(&mut pipe, &ToWorker::Cancel).unwrap();
+        // Whoever passes on whole lines passes on whole messages.
+        assert_eq!(pipe.last(), Some(&b'\n'));
+        let mut rest = pipe.as_slice();
+        match receive(&mut rest).unwrap() {
+            Some(ToWorker::Test { ticket: 7, files: received, limit: 9, traced: true }) => {
+                assert_eq!(received, files);
+            }
+            _ => panic!("another message was received"),
+        }
+        assert!(matches!(receive(&mut rest).unwrap(), Some(ToWorker::Cancel)));
+        assert!(receive::<ToWorker>(&mut rest).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_was_cut_short_is_nothing() {
+        let mut pipe = Vec::new();
+        send(&mut pipe, &FromWorker::Broken("no room".to_owned())).unwrap();
+        for length in 0..pipe.len() {
+            assert!(receive::<FromWorker>(&mut &pipe[..length]).unwrap().is_none(), "{length}");
+        }
+        let endless = [u64::MAX.to_le_bytes().as_slice(), b"text"].concat();
+        assert!(receive::<FromWorker>(&mut endless.as_slice()).unwrap().is_none());
+    }
+}
