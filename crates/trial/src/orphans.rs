@@ -1,7 +1,7 @@
 //! An end for processes that nobody waits for any more.
 //!
-//! A worker is the reaper of what its tests start, and a pool that of what its workers leave
-//! when they are killed.
+//! A worker is the reaper of what its tests start; what it leaves when it is killed comes to the
+//! process that guards it, and what that leaves, on the same machine, to the pool.
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// A worker that is silent for so much longer than its test may take is given up.
 const SILENCE: Duration = Duration::from_secs(30);
+/// What is left of a dead one ends by itself in this time, or never.
+const MOMENT: Duration = Duration::from_secs(2);
 
 /// One test to be made.
 #[derive(Clone)]
@@ -105,8 +107,8 @@ impl Process {
 
     /// Ends what is left of it, and returns what it complained about last.
     pub fn bury(&mut self) -> String {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.stdin = None;
+        self.wait(MOMENT);
         last_complaint(&mut self.complaints)
     }
 
@@ -117,10 +119,15 @@ impl Process {
 
     /// Waits until it has done so.
     pub fn end(&mut self) {
-        let patience = Instant::now() + SILENCE;
-        while let (Ok(None), true) = (self.child.try_wait(), Instant::now() < patience) {
+        self.wait(SILENCE);
+    }
+
+    fn wait(&mut self, patience: Duration) {
+        let end = Instant::now() + patience;
+        while let (Ok(None), true) = (self.child.try_wait(), Instant::now() < end) {
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.bury();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

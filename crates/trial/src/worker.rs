@@ -3,18 +3,45 @@
 
 use crate::fault::Images;
 use crate::message::{FromWorker, Spec, ToWorker, receive, send};
+use crate::orphans::end_others;
 use crate::room::Room;
 use crate::run::{Happened, run};
+use nix::errno::Errno;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, Pid, dup2_stdin, dup2_stdout, fork};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-/// Serves until the pool is gone, or somebody ends it.
+/// Serves until the pool is gone, or somebody ends it. Another process waits for that, to end
+/// what a killed worker leaves.
 pub fn serve() -> io::Result<()> {
     nix::sys::prctl::set_child_subreaper(true)?;
+    // SAFETY: there is but one thread.
+    match unsafe { fork() }? {
+        ForkResult::Parent { child } => guard(child),
+        ForkResult::Child => work(),
+    }
+}
+
+fn guard(worker: Pid) -> io::Result<()> {
+    // Whoever ends both lets the worker clean up.
+    on_signals(ignore)?;
+    // The pool is to notice when the worker is gone.
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&nothing)?;
+    dup2_stdout(&nothing)?;
+    while let Err(Errno::EINTR) = waitpid(worker, None) {}
+    end_others(&[]);
+    Ok(())
+}
+
+fn work() -> io::Result<()> {
+    nix::sys::prctl::set_child_subreaper(true)?;
+    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)?;
     // Whoever traces tests is told by a descriptor.
     SigSet::from(Signal::SIGCHLD).thread_block()?;
     // Read without a buffer: what comes next must stay visible to `poll`.
@@ -65,15 +92,22 @@ fn end_like_the_pool(control: &File) -> io::Result<File> {
     let nothing = File::open("/dev/null")?;
     CONTROL.store(control.as_raw_fd(), Ordering::Relaxed);
     NOTHING.store(nothing.as_raw_fd(), Ordering::Relaxed);
-    // Interrupted calls are made again, and then find that nothing will come any more.
-    let action =
-        SigAction::new(SigHandler::Handler(stop_listening), SaFlags::empty(), SigSet::empty());
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        // SAFETY: the handler makes one call that is safe in handlers.
-        unsafe { sigaction(signal, &action) }?;
-    }
+    on_signals(stop_listening)?;
     Ok(nothing)
 }
+
+/// Interrupted calls are made again, and then may find that nothing will come any more. What is
+/// executed by a test knows nothing of handlers.
+fn on_signals(handler: extern "C" fn(i32)) -> nix::Result<()> {
+    let action = SigAction::new(SigHandler::Handler(handler), SaFlags::empty(), SigSet::empty());
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        // SAFETY: the handlers make at most one call, which is safe in handlers.
+        unsafe { sigaction(signal, &action) }?;
+    }
+    Ok(())
+}
+
+extern "C" fn ignore(_: i32) {}
 
 extern "C" fn stop_listening(_: i32) {
     // SAFETY: both descriptors stay open as long as the worker lives.
