@@ -43,7 +43,7 @@ pub fn end_others(spared: &[Pid]) {
 }
 
 /// The children of this process, by what each process says of its parent.
-fn children() -> Vec<Pid> {
+pub fn children() -> Vec<Pid> {
     let own = std::process::id().to_string();
     let is_child = |pid: &i32| {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();

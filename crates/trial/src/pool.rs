@@ -2,13 +2,14 @@
 
 use crate::files::Shape;
 use crate::message::{FromWorker, Spec};
-use crate::orphans::end_others;
+use crate::orphans::{children, end_others};
 use crate::place::{Backend, Place};
 use crate::process::{Process, State, Task};
 use crate::seen::{Ended, Seen};
 use crate::slurm::SlurmError;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
+use nix::unistd::Pid;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
@@ -64,6 +65,8 @@ pub struct Pool {
     interrupted: fn() -> bool,
     /// Given back when all workers are gone.
     place: Place,
+    /// Children that this process had before: whoever became `why` started them.
+    strangers: Vec<Pid>,
 }
 
 /// What all tests of a pool have in common.
@@ -99,6 +102,7 @@ impl Pool {
             workers: Vec::new(),
             queue: VecDeque::new(),
             interrupted,
+            strangers: children(),
             place: Place::find(backend, jobs, interrupted, tell)?,
         };
         for _ in 0..jobs.max(1) {
@@ -127,7 +131,7 @@ impl Pool {
         let mut old = self.workers.remove(index);
         let complaint = old.bury();
         let spared = self.workers.iter().map(Process::pid).chain(self.place.keeper());
-        end_others(&spared.collect::<Vec<_>>());
+        end_others(&spared.chain(self.strangers.iter().copied()).collect::<Vec<_>>());
         let mut stillborn = 0;
         match old.state {
             State::Busy { task, .. } if task.deaths == MOST_DEATHS => {
