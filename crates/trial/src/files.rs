@@ -1,6 +1,7 @@
 //! A candidate as files: one or several, or a directory.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -64,7 +65,7 @@ impl Files {
         Ok(())
     }
 
-    fn pack(&self) -> Vec<u8> {
+    pub fn pack(&self) -> Vec<u8> {
         let mut packed = Vec::new();
         for (path, content) in &self.0 {
             for part in [path.as_os_str().as_bytes(), content] {
@@ -102,10 +103,10 @@ impl Shape {
         }
     }
 
-    pub fn text(&self, files: &Files) -> Vec<u8> {
+    pub fn text<'a>(&self, files: &'a Files) -> Cow<'a, [u8]> {
         match self {
-            Shape::One(_) => files.0[0].1.clone(),
-            Shape::Several => files.pack(),
+            Shape::One(_) => Cow::Borrowed(&files.0[0].1),
+            Shape::Several => Cow::Owned(files.pack()),
         }
     }
 

@@ -6,10 +6,12 @@
 use crate::condition::Condition;
 use crate::files::Files;
 use crate::seen::Seen;
+use postcard::experimental::serialized_size;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
 
 /// What a test is.
@@ -33,13 +35,14 @@ pub enum Target {
     Command(Vec<OsString>),
 }
 
+/// Large files are not copied to be sent.
 #[derive(Serialize, Deserialize)]
-pub enum ToWorker {
+pub enum ToWorker<'a> {
     Setup(Spec),
     /// Traced, if it is to be told in which function the command crashes.
     Test {
         ticket: u64,
-        files: Files,
+        files: Cow<'a, Files>,
         limit: u64,
         traced: bool,
     },
@@ -59,10 +62,15 @@ pub enum FromWorker {
     Broken(String),
 }
 
+/// As much as a pipe takes at once.
+const BUFFER: usize = 1 << 16;
+
 pub fn send<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
-    let bytes = postcard::to_stdvec(message).map_err(io::Error::other)?;
-    let length = (bytes.len() as u64).to_le_bytes();
-    to.write_all(&[&length, bytes.as_slice(), b"\n"].concat())?;
+    let length = serialized_size(message).map_err(io::Error::other)?;
+    let mut to = BufWriter::with_capacity(BUFFER, to);
+    to.write_all(&(length as u64).to_le_bytes())?;
+    let mut to = postcard::to_io(message, to).map_err(io::Error::other)?;
+    to.write_all(b"\n")?;
     to.flush()
 }
 
@@ -92,7 +100,7 @@ mod tests {
         let mut pipe = Vec::new();
         send(
             &mut pipe,
-            &ToWorker::Test { ticket: 7, files: files.clone(), limit: 9, traced: true },
+            &ToWorker::Test { ticket: 7, files: Cow::Borrowed(&files), limit: 9, traced: true },
         )
         .unwrap();
         send(&mut pipe, &ToWorker::Cancel).unwrap();
@@ -101,7 +109,7 @@ mod tests {
         let mut rest = pipe.as_slice();
         match receive(&mut rest).unwrap() {
             Some(ToWorker::Test { ticket: 7, files: received, limit: 9, traced: true }) => {
-                assert_eq!(received, files);
+                assert_eq!(*received, files);
             }
             _ => panic!("another message was received"),
         }

@@ -4,6 +4,7 @@ use crate::files::Files;
 use crate::message::{FromWorker, Spec, ToWorker, receive, send};
 use crate::slurm::last_complaint;
 use nix::unistd::Pid;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -66,15 +67,15 @@ impl Process {
 
     /// One that is gone is noticed when it is to answer.
     fn tell(&mut self, message: &ToWorker) {
-        let _ = self.stdin.as_mut().map(|stdin| send(stdin, message));
+        tell(&mut self.stdin, message);
     }
 
     pub fn give(&mut self, task: Task, limit: Duration, traced: bool) {
         let until = Instant::now() + limit + SILENCE;
-        let (ticket, files) = (task.ticket, task.files.clone());
-        self.state = State::Busy { task, until };
+        let (ticket, files) = (task.ticket, Cow::Borrowed(&task.files));
         let limit = limit.as_millis() as u64;
-        self.tell(&ToWorker::Test { ticket, files, limit, traced });
+        tell(&mut self.stdin, &ToWorker::Test { ticket, files, limit, traced });
+        self.state = State::Busy { task, until };
     }
 
     pub fn cancel(&mut self) {
@@ -130,4 +131,8 @@ impl Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn tell(stdin: &mut Option<ChildStdin>, message: &ToWorker) {
+    let _ = stdin.as_mut().map(|stdin| send(stdin, message));
 }

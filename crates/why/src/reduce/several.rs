@@ -6,7 +6,7 @@ use why_reduce::lists::{List, Minimiser, sweep};
 use why_reduce::trees::Search;
 use why_reduce::units::Unit;
 use why_reduce::{Oracle, Outcome, Verdict};
-use why_trial::{Files, Shape};
+use why_trial::Files;
 
 pub fn reduce(
     files: &Files,
@@ -40,7 +40,7 @@ fn needed(files: &Files, oracle: &mut dyn Oracle) -> Outcome<Files> {
         let files = files.0.iter().zip(kept).filter(|(_, kept)| **kept);
         Files(files.map(|(file, _)| file.clone()).collect())
     };
-    let render = |kept: &[bool]| Shape::Several.text(&chosen(kept));
+    let render = |kept: &[bool]| chosen(kept).pack();
     let weights = files.0.iter().map(|(_, content)| content.len().max(1)).collect();
     let list = List { weights, render: &render };
     let mut kept = Minimiser::ProbDd.run(&list, Search::expecting(1.0).belief, oracle)?;
@@ -58,7 +58,7 @@ struct Within<'a> {
 fn with(files: &Files, index: usize, candidate: Vec<u8>) -> Vec<u8> {
     let mut files = files.clone();
     files.0[index].1 = candidate;
-    Shape::Several.text(&files)
+    files.pack()
 }
 
 impl Oracle for Within<'_> {
