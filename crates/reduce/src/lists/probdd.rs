@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 const GROUPS: usize = 512;
 
 /// What is rejected becomes more suspicious at least by this factor.
-const LEAST_DOUBT: f64 = 1.1;
+const LEAST_DOUBT: f64 = 1.3;
 
 /// What is believed before anything is tried, and how sure one has to be to leave it at that.
 #[derive(Clone, Copy, Debug)]
