@@ -147,6 +147,10 @@ impl Supervisor {
         let (chunks, bytes) = log.writer.written();
         let events = log.events;
         let path = recorder.recording.checkpoint(log.process, log.program, events);
+        if log.checkpoints.kept.last().is_some_and(|newest| newest.path == path) {
+            // No event has been recorded since.
+            return Ok(());
+        }
         let writer = Writer::create(&path).map_err(EngineError::Recording)?;
         // What is recorded meanwhile belongs to the checkpoint.
         let stream = std::mem::replace(&mut log.writer, writer);
