@@ -92,6 +92,8 @@ pub struct Replayer {
     turn: Option<u64>,
     /// Where objects have been mapped, and from which offset on.
     views: Vec<(Range<Address>, u32, u64)>,
+    /// Objects have been mapped privately, too.
+    has_private_views: bool,
     /// Application memory that is mapped.
     mapped: Vec<Range<Address>>,
     /// Of which forks may not have what is there.
@@ -161,6 +163,7 @@ impl Replayer {
             turns: Rc::default(),
             turn: None,
             views: Vec::new(),
+            has_private_views: false,
             mapped: Vec::new(),
             withheld: Vec::new(),
             modules: Modules::default(),
@@ -568,6 +571,7 @@ impl Supervisor {
         forked.mapped = replayer.mapped.clone();
         forked.withheld = replayer.withheld.clone();
         forked.views = replayer.views.clone();
+        forked.has_private_views = replayer.has_private_views;
         forked.objects = Rc::clone(&replayer.objects);
         forked.turns = Rc::clone(&replayer.turns);
         forked.modules = replayer.modules.clone();

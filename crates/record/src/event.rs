@@ -195,6 +195,11 @@ pub enum Source {
         object: u32,
         offset: u64,
     },
+    /// The same, as long as nothing is written there.
+    Private {
+        object: u32,
+        offset: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

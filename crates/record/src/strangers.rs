@@ -115,6 +115,7 @@ fn events() -> Vec<Event> {
         Event::Executed { program: "/bin/true".into(), arguments: vec!["true".into(), "x".into()] },
         mapped(Source::File { hash: Hash(1 << 100), offset: 4096, name: "/bin/true".into() }),
         mapped(Source::Shared { object: 1, offset: 0 }),
+        mapped(Source::Private { object: 1, offset: 4096 }),
         Event::Resumed { thread: 17, registers: registers.clone() },
         Event::Calls(bytes.clone()),
         Event::Stopped { instructions: 1 << 50, cause: Cause::Call(1), registers },

@@ -48,6 +48,8 @@ impl Supervisor {
             Source::Shared { object, offset: mapping.offset }
         } else if mapping.inode == 0 {
             Source::Zero
+        } else if let Some(object) = self.object_that_changes(mapping) {
+            Source::Private { object, offset: mapping.offset }
         } else {
             let path = format!("/proc/{tid}/map_files/{:x}-{:x}", range.start, range.end);
             let recorder = self.recorder.as_mut().expect("recording");
@@ -68,7 +70,42 @@ impl Supervisor {
             Access { read: mapping.readable, write: mapping.writable, execute: mapping.executable };
         let size = range.end - range.start;
         self.record(tid, &Event::Mapped { at: range.start, size, access, source: source.clone() })?;
+        if let Source::Private { .. } = source {
+            self.record_unshared(tid, mapping)?;
+        }
         Ok(source)
+    }
+
+    /// The object that a privately mapped file is, if somebody can write to it as to memory: what
+    /// is written there is then seen here, too. (Code is not written in this way.)
+    fn object_that_changes(&self, mapping: &Mapping) -> Option<u32> {
+        let recorder = self.recorder.as_ref().expect("recording");
+        if mapping.executable || recorder.objects.is_empty() {
+            return None;
+        }
+        let object = recorder.objects.get(&(mapping.device.clone(), mapping.inode)).copied()?;
+        recorder.is_written_to(object).then_some(object)
+    }
+
+    /// What a privately mapped file holds where this process has not mapped the same as shared
+    /// memory: nothing else tells that.
+    fn record_unshared(&mut self, tid: Tid, mapping: &Mapping) -> Outcome<()> {
+        let same = |other: &&Mapping| {
+            other.shared && (&other.device, other.inode) == (&mapping.device, mapping.inode)
+        };
+        let maps = maps::read(tid)?;
+        let shared: Vec<Range<u64>> = maps
+            .iter()
+            .filter(same)
+            .map(|other| other.offset..other.offset + (other.range.end - other.range.start))
+            .collect();
+        for at in mapping.range.clone().step_by(PAGE as usize) {
+            let offset = mapping.offset + (at - mapping.range.start);
+            if !shared.iter().any(|part| part.contains(&offset)) {
+                self.record_memory(tid, at..at + PAGE)?;
+            }
+        }
+        Ok(())
     }
 
     /// What of a mapping's memory is not what it was mapped from.
@@ -270,6 +307,8 @@ impl Supervisor {
             Source::Stack
         } else if flags & libc::MAP_ANONYMOUS != 0 {
             Source::Zero
+        } else if let Some(part) = self.changing_part(tid, r, at)? {
+            return self.record_fresh_mapping(tid, &part).map(drop);
         } else {
             let path = format!("/proc/{tid}/fd/{}", r.r8 as i32);
             let recorder = self.recorder.as_mut().expect("recording");
@@ -280,6 +319,16 @@ impl Supervisor {
             Source::File { hash, offset: r.r9, name }
         };
         self.record(tid, &Event::Mapped { at, size, access: access(r.rdx), source })
+    }
+
+    /// A private mapping that has just been made, if it is of a file that can change.
+    fn changing_part(&mut self, tid: Tid, r: &Registers, at: Address) -> Outcome<Option<Mapping>> {
+        if self.recorder.as_ref().is_none_or(|recorder| recorder.objects.is_empty()) {
+            return Ok(None);
+        }
+        let range = at..at + r.rsi.next_multiple_of(PAGE);
+        let part = self.shown_parts(tid, &range)?.into_iter().find(|part| part.range == range);
+        Ok(part.filter(|part| !part.shared && self.object_that_changes(part).is_some()))
     }
 
     /// Stacks of the program's own whose last page was there are no longer.

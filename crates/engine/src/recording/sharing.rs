@@ -65,6 +65,12 @@ impl Sharing {
 }
 
 impl Recorder {
+    /// Whether somebody has mapped an object to write to it.
+    pub(super) fn is_written_to(&self, object: Object) -> bool {
+        let views = self.sharing.views.get(&object);
+        views.is_some_and(|views| views.values().any(|&writable| writable))
+    }
+
     /// Writes an event of a process where it belongs among those of others.
     pub(super) fn add(&mut self, space: SpaceId, event: &Event) -> Outcome<()> {
         if !self.sharing.members.contains(&space) {

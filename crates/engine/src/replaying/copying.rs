@@ -32,7 +32,9 @@ impl Supervisor {
         tid: Tid,
         registers: &Registers,
     ) -> Outcome<Option<Copy>> {
-        if objects::are_too_large(&self.replayer(tid).objects) {
+        let replayer = self.replayer(tid);
+        // What is mapped privately and not written to yet cannot be told from what is.
+        if replayer.has_private_views || objects::are_too_large(&replayer.objects) {
             return Ok(None);
         }
         let Some(copy) = self.fork_stopped(tid)? else {

@@ -140,6 +140,12 @@ impl Supervisor {
                 let shared = libc::MAP_SHARED | libc::MAP_FIXED;
                 self.map_recorded(tid, file.as_fd(), libc::O_RDWR, &part, shared)?;
             }
+            Source::Private { object, offset } => {
+                let part = part(*offset);
+                let file = self.replayer(tid).object(*object, part.offset.saturating_add(size))?;
+                self.map_recorded(tid, file.as_fd(), libc::O_RDONLY, &part, fixed)?;
+                self.replayer(tid).has_private_views = true;
+            }
             Source::File { hash, offset, .. } => {
                 let file = self.replayer(tid).files.open(*hash).map_err(EngineError::Recording)?;
                 self.map_recorded(tid, file.as_fd(), libc::O_RDONLY, &part(*offset), fixed)?;

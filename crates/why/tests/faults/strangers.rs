@@ -180,11 +180,12 @@ fn access(random: &mut Random) -> Access {
 }
 
 fn source(hashes: &[Hash], random: &mut Random) -> Source {
-    match random.below(5) {
+    match random.below(6) {
         0 => Source::Zero,
         1 => Source::Stack,
         2 => Source::Shared { object: random.below(3) as u32, offset: page(random) },
-        3 => {
+        3 => Source::Private { object: random.below(3) as u32, offset: page(random) },
+        4 => {
             Source::File { hash: *random.one_of(hashes), offset: number(random), name: "x".into() }
         }
         _ => Source::File {
