@@ -14,6 +14,8 @@ use crate::workspace::{self, Failure};
 /// Measure how rarely racy programs fail natively, and how soon under `why record --tries`
 #[derive(clap::Args)]
 pub struct Args {
+    /// Programs in fixtures/races; all by default
+    races: Vec<String>,
     /// Native runs of each
     #[arg(long, value_name = "N", default_value_t = 5000)]
     natives: u32,
@@ -33,7 +35,7 @@ pub fn main(args: Args) -> Result<ExitCode, Failure> {
     let recordings = workspace::target()?.join("races");
     println!("| race | native failures | tries needed: median | most |");
     println!("|---|---|---|---|");
-    for fixture in races()? {
+    for fixture in races(&args.races)? {
         let program = build::build(&fixture)?;
         let mut failures = 0;
         for _ in 0..args.natives {
@@ -54,10 +56,15 @@ pub fn main(args: Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn races() -> Result<Vec<Fixture>, Failure> {
+fn races(chosen: &[String]) -> Result<Vec<Fixture>, Failure> {
     let all: Result<Vec<Fixture>, _> = fixture::all().into_iter().collect();
-    let all = all.map_err(|(name, error)| format!("{name}: {error}"))?;
-    Ok(all.into_iter().filter(|fixture| fixture.topic == "races").collect())
+    let mut races = all.map_err(|(name, error)| format!("{name}: {error}"))?;
+    races.retain(|fixture| fixture.topic == "races");
+    if let Some(unknown) = chosen.iter().find(|name| races.iter().all(|race| race.name != **name)) {
+        return Err(format!("there is no fixtures/races/{unknown}.c").into());
+    }
+    races.retain(|race| chosen.is_empty() || chosen.contains(&race.name));
+    Ok(races)
 }
 
 fn fails(mut command: Command, limit: Duration) -> Result<bool, Failure> {
