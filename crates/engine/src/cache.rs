@@ -30,7 +30,7 @@ impl Supervisor {
             // It steps itself: every instruction must be seen to end.
             return self.enter_single(tid, registers);
         }
-        if let Some(few) = self.instructions_to_border(tid) {
+        if let Some(few) = self.instructions_to_border(tid)? {
             return self.enter_few(tid, registers, few, false);
         }
         match self.unit_for(tid, pc) {

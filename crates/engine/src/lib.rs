@@ -18,6 +18,7 @@ mod description;
 mod error;
 mod free_memory;
 mod frozen;
+mod gait;
 mod glue;
 mod hashing;
 mod image;

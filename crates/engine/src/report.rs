@@ -44,9 +44,11 @@ pub struct Report {
     pub log_bytes: u64,
     /// Why nothing was recorded.
     pub region_missed: Option<Missed>,
+    /// By how many instructions a region began too late.
+    pub region_late: u64,
     /// The program went on when all was recorded that was wanted.
     pub region_left: bool,
-    /// How often a replay went over to units that do not look at the count, or back.
+    /// How often a process went over to units that do not look at the count, or back.
     pub gait_changes: u64,
     /// Of a replay in which somebody went to and fro: how often it began again or went back
     /// to a copy, and how many of those were made.

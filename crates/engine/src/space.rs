@@ -40,6 +40,8 @@ pub struct Space {
     pub others_ready: bool,
     /// The current thread is to stop where it can.
     pub must_stop: bool,
+    /// When to look how far it has come, if nothing else tells.
+    pub look_by: Option<Instant>,
     /// Every call that may write goes to the supervisor, as if others were ready.
     pub careful: bool,
     /// Who runs when, if that is not a matter of time.
@@ -87,6 +89,7 @@ impl Space {
             ready: VecDeque::new(),
             others_ready: false,
             must_stop: false,
+            look_by: None,
             careful: false,
             schedule: None,
             choosing: false,

@@ -16,6 +16,9 @@ const QUANTUM: Duration = Duration::from_millis(4);
 /// What the timer takes.
 const LONGEST: Duration = Duration::from_millis(500);
 
+/// Sooner than that nobody has to be looked at.
+const SOON: Duration = Duration::from_millis(1);
+
 impl Supervisor {
     /// A thread can go on: at once if nobody else runs in its space.
     pub(crate) fn becomes_ready(&mut self, tid: Tid) -> Outcome<()> {
@@ -116,12 +119,13 @@ impl Supervisor {
         }
     }
 
-    /// Without anybody waiting, only checkpoints and time limits have to be thought of.
+    /// Without anybody waiting, only checkpoints, borders and time limits have to be thought of.
     pub(crate) fn idle_timer(&self) {
         let interval = self.recorder.as_ref().and_then(Recorder::checkpoint_interval);
         let limit = self.options.deadline.map(|_| LONGEST / 5);
         let often = interval.map(|interval| (interval / 2).clamp(QUANTUM, LONGEST));
-        crate::timer::every([often, limit].into_iter().flatten().min());
+        let look = self.next_look().map(|look| look.clamp(SOON, LONGEST));
+        crate::timer::every([often, limit, look].into_iter().flatten().min());
     }
 
     /// Interrupts the threads whose time is over while others wait.
@@ -143,8 +147,8 @@ impl Supervisor {
             .spaces
             .iter()
             // Nothing of a varied schedule depends on time, and it stops often enough.
-            .filter(|(_, space)| interrupts && space.schedule.is_none())
-            .filter(|(id, _)| self.checkpoint_due(**id))
+            .filter(|(_, space)| space.schedule.is_none())
+            .filter(|(id, _)| interrupts && self.checkpoint_due(**id) || self.look_due(**id))
             .filter_map(|(_, space)| space.current)
             // One that waits in a call would be given a part of what it asked for.
             .filter(|current| is_running(*current))
@@ -170,7 +174,8 @@ impl Supervisor {
     pub(crate) fn preempted(&mut self, tid: Tid) -> Outcome<()> {
         let space = self.tasks[&tid].space;
         let must = std::mem::take(&mut self.space_of(tid).must_stop);
-        let due = self.checkpoint_due(space) || self.border_due(space) || must;
+        let due = [self.checkpoint_due(space), self.border_due(space), self.look_due(space), must];
+        let due = due.contains(&true);
         if self.space_of(tid).ready.is_empty() && !due && !self.others_wait(space) {
             return Ok(ptrace::resume(tid, 0)?);
         }

@@ -167,6 +167,13 @@ fn record(args: &Args) -> Result<Option<Ended>, EngineError> {
     if let Some(stuck) = report.stuck {
         eprintln!("why: {}", how_stuck(stuck));
     }
+    if report.region_late > 0 {
+        eprintln!(
+            "why: the region begins {} instructions late: the machine was too busy to stop the \
+             program in time",
+            report.region_late
+        );
+    }
     if args.stats {
         eprintln!("why: recorded to {}", recording.path.display());
         eprintln!(
@@ -217,8 +224,7 @@ pub fn run(args: &Args, path: &Path, chaos: Option<Chaos>) -> Result<Report, Eng
     manifest.seed = chaos.map(|chaos| chaos.seed);
     manifest.region = region::manifest_entry(from, until);
     manifest.write(path)?;
-    let stops = chaos.is_some() || [from, until].into_iter().flatten().any(Where::is_count);
-    let tool = if stops { Tool::Exact } else { Tool::Count };
+    let tool = if chaos.is_some() { Tool::Exact } else { Tool::Count };
     let command = Command {
         words: args.command.clone(),
         tool,

@@ -49,11 +49,6 @@ impl FromStr for Where {
 }
 
 impl Where {
-    /// Whether only a count of instructions tells when the run has come there.
-    pub fn is_count(&self) -> bool {
-        matches!(self.place, WherePlace::Count(_))
-    }
-
     fn border(&self, images: &LiveImages) -> Border {
         match &self.place {
             WherePlace::Count(count) => Border::Count(*count),

@@ -1,5 +1,5 @@
-//! Where signals are far apart, a replay runs with units that do not look at the count, and yet
-//! stops exactly where they came.
+//! Far from where only the count of instructions tells that it stops, a process runs with units
+//! that do not look at the count, and yet stops exactly there.
 
 use std::fs;
 
@@ -39,6 +39,14 @@ const PROGRAM: &str = r#"
         return 0;
     }"#;
 
+/// Executes two instructions, then turns of eight with a call and a branch in each.
+const STEADY: &str = r#"
+    __asm__(".globl _start\n"
+            "_start: xor %eax, %eax\n mov $500000000, %ecx\n"
+            "1: inc %rax\n call 2f\n mov %rax, -64(%rsp)\n dec %ecx\n jnz 1b\n"
+            "xor %edi, %edi\n mov $60, %eax\n syscall\n"
+            "2: lea 1(%rdx), %rdx\n xor %eax, %ebx\n ret");"#;
+
 fn replayed(setting: &Setting, output: &str, how: &[&str]) -> u64 {
     let replayed = setting.run(&[&["replay", "rec", "--json=report"], how].concat());
     let case = text(&replayed.stderr);
@@ -58,4 +66,26 @@ fn stops_are_exact_though_nobody_looked_on_the_way() {
     let output = text(&recorded.stdout);
     assert!(replayed(&setting, &output, &[]) >= 2);
     assert!(replayed(&setting, &output, &["--verify"]) >= 2);
+}
+
+#[test]
+fn a_region_begins_exactly_though_nobody_looked_on_the_way() {
+    let setting = Setting::new();
+    setting.compile_with("program", STEADY, &["-nostdlib", "-static"]);
+    let all = 2 + 8 * 500_000_000 + 3;
+    for from in [1_500_000_001_u64, 2_900_000_003, all - 5] {
+        let count = from.to_string();
+        let options = ["record", "-o", &count, "--from", &count, "--", "./program"];
+        let recorded = setting.run(&options);
+        assert_eq!(text(&recorded.stderr), "");
+        let start = setting.run(&["print", &count, "start", "--regs", "--json"]);
+        let start: serde_json::Value = serde_json::from_slice(&start.stdout).unwrap();
+        // The first of a turn's instructions increments rax, the third rdx.
+        let registers = &start["answer"]["registers"];
+        assert_eq!(registers["rax"], (from - 2).div_ceil(8));
+        assert_eq!(registers["rdx"], (from - 2 + 5) / 8);
+        let info = setting.run(&["info", &count, "--json"]);
+        let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
+        assert_eq!(info["answer"]["manifest"]["finished"]["instructions"], all - from);
+    }
 }

@@ -20,6 +20,8 @@ pub struct Goal {
 enum Figure {
     /// The worse of CPU and wall time, as multiples of native.
     Ratio(Way),
+    /// The same, as multiples of another way.
+    Against(Way, Way),
     /// Wall time as such.
     Seconds(Way),
     /// Megabytes of log for each second of the native run.
@@ -30,6 +32,10 @@ impl Figure {
     fn of(self, result: &Measured) -> Option<f64> {
         match self {
             Figure::Ratio(way) => result.ratio(way),
+            Figure::Against(way, other) => {
+                let (ratios, others) = (result.ratios(way)?, result.ratios(other)?);
+                Some((ratios.cpu / others.cpu).max(ratios.wall / others.wall))
+            }
             Figure::LogRate => result.log_rate(),
             Figure::Seconds(way) => match result.cell(way) {
                 Cell::Cost(cost) => Some(cost.wall),
@@ -177,6 +183,28 @@ pub const RECORD: &[Goal] = &[
         figure: Figure::Seconds(Way::End),
         mean: 2.0,
         each: 2.0,
+        aim: None,
+    },
+];
+
+/// No more than to count; what differs by less is noise.
+const NO_MORE: f64 = 1.03;
+
+pub const REGION: &[Goal] = &[
+    Goal {
+        label: "computing, by count",
+        works: &[Work::Computing],
+        figure: Figure::Against(Way::Before, Way::Count),
+        mean: NO_MORE,
+        each: f64::INFINITY,
+        aim: None,
+    },
+    Goal {
+        label: "others, by count",
+        works: &[Work::SystemCalls, Work::Threads],
+        figure: Figure::Against(Way::Before, Way::Count),
+        mean: NO_MORE,
+        each: f64::INFINITY,
         aim: None,
     },
 ];

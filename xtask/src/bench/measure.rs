@@ -24,8 +24,9 @@ pub struct Place {
 
 pub struct Execution {
     pub finished: Finished,
-    /// A fingerprint of standard output and standard error.
-    pub output: u64,
+    /// Fingerprints of what was written.
+    pub stdout: u64,
+    pub stderr: u64,
     /// One of every file left behind.
     pub files: u64,
     /// What went wrong on the other side of a program that serves.
@@ -70,14 +71,12 @@ pub fn execute(
         let finished = process::run(&mut command, limit);
         (finished, asking.map(|asking| asking.join().expect("asking does not panic")))
     });
-    let mut output = DefaultHasher::new();
-    hash_file(&place.stdout, &mut output)?;
-    hash_file(&place.stderr, &mut output)?;
     let mut files = DefaultHasher::new();
     hash_files(&place.work, &mut files)?;
     Ok(Execution {
         finished: finished?,
-        output: output.finish(),
+        stdout: hash_of(&place.stdout)?,
+        stderr: hash_of(&place.stderr)?,
         files: files.finish(),
         peer_failed: asked.and_then(Result::err),
     })
@@ -94,6 +93,12 @@ fn pin() -> io::Result<()> {
         libc::sched_setaffinity(0, size_of_val(&set), &set)
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn hash_of(path: &Path) -> io::Result<u64> {
+    let mut hasher = DefaultHasher::new();
+    hash_file(path, &mut hasher)?;
+    Ok(hasher.finish())
 }
 
 fn hash_files(directory: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {

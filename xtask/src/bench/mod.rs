@@ -1,6 +1,6 @@
-//! `cargo xtask bench engine` and `cargo xtask bench record`: how much slower a program is
-//! under the engine, and while it is recorded and replayed. `cargo xtask bench reduce` is in
-//! `reduce`.
+//! `cargo xtask bench engine`, `bench record` and `bench region`: how much slower a program is
+//! under the engine, while it is recorded and replayed, and before a region of which it is
+//! recorded. `cargo xtask bench reduce` is in `reduce`.
 //!
 //! Every program runs natively and in every other way, in turn, so that a change in the
 //! machine's speed hits all alike; the best of several rounds counts. A run whose output is
@@ -40,6 +40,8 @@ enum What {
     Engine(Options),
     /// Compare native, `why record` and `why replay`
     Record(Options),
+    /// Compare native, `why run --tool count` and `why record --from` before it records
+    Region(Options),
     /// Compare `why reduce` and the reducers that are installed
     Reduce(reduce::Options),
 }
@@ -79,10 +81,17 @@ const RECORD: Comparison = Comparison {
     goals: goals::RECORD,
 };
 
+const REGION: Comparison = Comparison {
+    title: "How fast a program comes to a region",
+    ways: &[Way::Native, Way::Count, Way::Before],
+    goals: goals::REGION,
+};
+
 pub fn main(args: Args) -> Result<ExitCode, Failure> {
     let (Comparison { title, ways, goals }, args) = match args.what {
         What::Engine(args) => (ENGINE, args),
         What::Record(args) => (RECORD, args),
+        What::Region(args) => (REGION, args),
         What::Reduce(options) => {
             reduce::main(&options)?;
             return Ok(ExitCode::SUCCESS);
@@ -94,6 +103,8 @@ pub fn main(args: Args) -> Result<ExitCode, Failure> {
     let mut programs = if ways.contains(&Way::Record) {
         inputs.large()?;
         programs::for_record(&inputs, args.quick)?
+    } else if ways.contains(&Way::Before) {
+        programs::for_region(&inputs, args.quick)
     } else {
         programs::for_engine(&inputs, args.quick)
     };

@@ -107,6 +107,15 @@ pub fn for_record(inputs: &Inputs, quick: bool) -> Result<Vec<Program>, Failure>
     Ok(list.programs)
 }
 
+/// What `bench region` measures.
+pub fn for_region(inputs: &Inputs, quick: bool) -> Vec<Program> {
+    let mut list = List { programs: Vec::new() };
+    list.add_computing(inputs, quick);
+    list.add_small_reads(inputs, quick);
+    list.add_threads(inputs, quick);
+    list.programs
+}
+
 /// A scan with patterns, a join over an index, and grouping by a computed key.
 const QUERY: &str = "
     SELECT kind % 10, count(*), sum(price), max(name) FROM item

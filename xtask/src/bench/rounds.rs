@@ -196,10 +196,18 @@ fn judge(
 ) -> Option<(&'static str, String)> {
     let ended = execution.finished.ended();
     let expected = native.map_or("status 0".to_owned(), |native| native.finished.ended());
-    let differs = native.is_some_and(|native| match way.leaves() {
-        Leaves::All => (native.output, native.files) != (execution.output, execution.files),
-        Leaves::Output => native.output != execution.output,
-        Leaves::Nothing => false,
+    let differs = native.is_some_and(|native| {
+        let [stdout, stderr, files] = [
+            native.stdout != execution.stdout,
+            native.stderr != execution.stderr,
+            native.files != execution.files,
+        ];
+        match way.leaves() {
+            Leaves::All => stdout || stderr || files,
+            Leaves::AllAndMessage => stdout || files,
+            Leaves::Output => stdout || stderr,
+            Leaves::Nothing => false,
+        }
     });
     if execution.finished.timed_out {
         Some(("timeout", ended))

@@ -13,6 +13,8 @@ pub enum Way {
     Trace,
     Valgrind,
     Record,
+    /// Recording with a region that never comes.
+    Before,
     /// What `Record` recorded last.
     Replay,
     /// The last instruction of what `Record` recorded last, from a cold start.
@@ -28,6 +30,7 @@ impl Way {
             Way::Trace => "trace",
             Way::Valgrind => "valgrind",
             Way::Record => "record",
+            Way::Before => "before",
             Way::Replay => "replay",
             Way::End => "end",
         }
@@ -36,6 +39,7 @@ impl Way {
     /// How much of what the native run left behind this way leaves, too.
     pub fn leaves(self) -> Leaves {
         match self {
+            Way::Before => Leaves::AllAndMessage,
             Way::Replay => Leaves::Output,
             Way::End => Leaves::Nothing,
             _ => Leaves::All,
@@ -45,6 +49,8 @@ impl Way {
 
 pub enum Leaves {
     All,
+    /// All, and a message of ours on standard error.
+    AllAndMessage,
     /// What was written to the standard streams, and no files.
     Output,
     Nothing,
@@ -78,6 +84,13 @@ impl Runners {
             }
             Way::Record => {
                 let mut words = why(&["record", "-o"]);
+                words.extend([recording(), "--".into()]);
+                words
+            }
+            Way::Before => {
+                let never = u64::MAX.to_string();
+                // As `why run` does, which shows programs the CPU that there is.
+                let mut words = why(&["record", "--cpu", "native", "--from", &never, "-o"]);
                 words.extend([recording(), "--".into()]);
                 words
             }

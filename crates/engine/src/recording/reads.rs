@@ -9,7 +9,7 @@ use super::Recorder;
 use super::descriptors::{follow_descriptors, position};
 use crate::call_log::{self, Record};
 use crate::image::Identity;
-use crate::memory::{Address, Memory};
+use crate::memory::Address;
 use crate::ptrace::Registers;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
@@ -213,7 +213,8 @@ impl Supervisor {
         if let Some((hash, offset)) = self.copy_read(tid, name, r, size) {
             let copy = File::open(self.recorder.as_ref().expect("recording").files.path(hash));
             let memory = &self.space_of(tid).memory;
-            if copy.is_ok_and(|copy| memory_holds(memory, range.clone(), &copy, offset)) {
+            let read = |at, buffer: &mut [u8]| memory.read_of_stopped(tid, at, buffer).is_ok();
+            if copy.is_ok_and(|copy| memory_holds(read, range.clone(), &copy, offset)) {
                 return self.record(tid, &Event::Copied { at: range.start, size, hash, offset });
             }
         }
@@ -325,14 +326,19 @@ fn stand_there(path: &Path, offset: u64, bytes: &[u8]) -> bool {
     same(0, first) && (rest.is_empty() || same(LARGE, rest))
 }
 
-/// Whether memory holds what a file holds from an offset on.
-fn memory_holds(memory: &Memory, range: Range<Address>, file: &File, offset: u64) -> bool {
+/// Whether memory, as it is read, holds what a file holds from an offset on.
+fn memory_holds(
+    read: impl Fn(Address, &mut [u8]) -> bool,
+    range: Range<Address>,
+    file: &File,
+    offset: u64,
+) -> bool {
     let size = BLOCK.min(range.end - range.start) as usize;
     let (mut here, mut there) = (vec![0; size], vec![0; size]);
     range.clone().step_by(BLOCK as usize).all(|at| {
         let size = BLOCK.min(range.end - at) as usize;
         let (here, there) = (&mut here[..size], &mut there[..size]);
-        memory.read_exact(at, here).is_ok()
+        read(at, here)
             && file.read_exact_at(there, offset.saturating_add(at - range.start)).is_ok()
             && here == there
     })

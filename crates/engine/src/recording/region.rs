@@ -5,6 +5,7 @@
 //! snapshot of its memory. Threads that are in calls then are told when they return.
 
 mod begin;
+mod gait;
 mod watch;
 
 use super::Recorder;
@@ -182,8 +183,11 @@ impl Supervisor {
         }
         while let Some(at) = self.recorder.as_ref().and_then(Recorder::border_count)
             && self.spaces[&id].process == first
-            && self.spaces[&id].count() >= at
+            && let Some(late) = self.spaces[&id].count().checked_sub(at)
         {
+            if self.goes_unlooked(tid) {
+                self.report.region_late = late;
+            }
             self.next_phase(tid, registers)?;
         }
         let recorder = self.recorder.as_ref().expect("just seen");

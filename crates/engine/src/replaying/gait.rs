@@ -1,11 +1,9 @@
-//! How a process of a replay runs: with units that look at the count, or with faster ones that
-//! do not. (When it is traced, all units look.)
-//!
-//! Only where nothing but the count of instructions tells where a thread stops must units look
-//! at it. Far from there, a timer of the process's own CPU time tells when it comes near.
+//! With which units a process is replayed: a timer of its own CPU time tells when it comes near
+//! a place that only the count tells. (When it is traced, all units look.)
 
 use super::diverged;
 use crate::error::Halt;
+use crate::gait::{FASTEST, WORTH_IT};
 use crate::ptrace;
 use crate::space::SCRATCH;
 use crate::supervisor::{Outcome, Supervisor};
@@ -17,16 +15,9 @@ use why_translate::Tool;
 /// recorded are told as what they did.
 pub(crate) const TIMER_SIGNAL: i32 = libc::SIGPROF;
 
-/// No CPU executes more of a program's instructions in a microsecond, translated as they are.
-/// (The most that was seen is 18,400.)
-const FASTEST: u64 = 40_000;
-
 /// How many ticks late the timer may be: the kernel adds one to what is asked for, looks with
 /// each, and one may be missed.
 const LATE: u64 = 3;
-
-/// The other units are worth the change for so many instructions.
-const WORTH_IT: u64 = 1 << 30;
 
 impl Supervisor {
     /// A thread goes on to where it stops by itself.
@@ -67,20 +58,6 @@ impl Supervisor {
         let count = self.space_of(tid).count();
         self.replayer(tid).looked = count.wrapping_add(left);
         Ok(())
-    }
-
-    /// Whether the process runs with units that do not look.
-    pub(super) fn goes_unlooked(&mut self, tid: Tid) -> bool {
-        self.space_of(tid).code.borrow().tool() == Tool::Count
-    }
-
-    fn use_tool(&mut self, tid: Tid, tool: Tool) -> Outcome<()> {
-        let now = self.space_of(tid).code.borrow().tool();
-        if now == tool {
-            return Ok(());
-        }
-        self.report.gait_changes += 1;
-        self.change_tool(tid, tool)
     }
 
     /// Lets the process be stopped after so much CPU time, and again soon if that was at a

@@ -17,13 +17,15 @@ use why_translate::context::CALL_CLASSES;
 
 impl Supervisor {
     /// How few instructions a thread may execute at once, if a border is that near.
-    pub(crate) fn instructions_to_border(&mut self, tid: Tid) -> Option<usize> {
+    pub(crate) fn instructions_to_border(&mut self, tid: Tid) -> Outcome<Option<usize>> {
         /// A unit may have executed so many before it looks.
         const FEW: u64 = 64;
         let first = self.first;
-        let recorder = self.recorder.as_ref()?;
+        let Some(recorder) = &self.recorder else {
+            return Ok(None);
+        };
         if recorder.wanted.region.is_whole_run() {
-            return None;
+            return Ok(None);
         }
         let at = recorder.border_count();
         let space = self.space_of(tid);
@@ -31,18 +33,23 @@ impl Supervisor {
             if self.task(tid).stops_at.take().is_some() {
                 self.space_of(tid).stop_nowhere();
             }
-            return None;
+            self.goes_freely(tid)?;
+            return Ok(None);
         };
         let count = space.count();
         let left = at - count;
+        if self.goes_far(tid, left)? {
+            self.space_of(tid).stop_nowhere();
+            return Ok(None);
+        }
         let task = self.task(tid);
         task.stops_at = Some(at);
         let progress = task.looked_at.replace(count) != Some(count);
         if left <= FEW || !progress {
-            return Some(left.min(FEW) as usize);
+            return Ok(Some(left.min(FEW) as usize));
         }
         self.space_of(tid).stop_within(left - FEW);
-        None
+        Ok(None)
     }
 
     /// A thread has come to where a recorded program has to be looked at.
