@@ -5,10 +5,11 @@
 //! made from, and so with that file in other recordings; else it is a copy. It is never a
 //! link: files get rewritten in place.
 
+use crate::sums::Sums;
 use crate::{RecordError, Result};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::fmt;
 use std::fs::File;
@@ -36,11 +37,13 @@ pub struct Files {
     directory: PathBuf,
     /// Those that have been found to be what they were: one is mapped many times.
     verified: Rc<RefCell<HashSet<Hash>>>,
+    /// Of those that were kept by this process.
+    sums: Rc<RefCell<HashMap<Hash, Rc<Sums>>>>,
 }
 
 impl Files {
     pub fn in_directory(directory: &Path) -> Files {
-        Files { directory: directory.to_owned(), verified: Rc::default() }
+        Files { directory: directory.to_owned(), verified: Rc::default(), sums: Rc::default() }
     }
 
     pub fn path(&self, hash: Hash) -> PathBuf {
@@ -55,12 +58,26 @@ impl Files {
 
     fn copy(&self, file: &mut File) -> io::Result<Hash> {
         let mut new = New::in_directory(&self.directory)?;
+        let mut sums = Sums::default();
         let hash = match clone_file(file, &new.file) {
-            true => hash_while(&mut new.file, |_| Ok(()))?,
-            false => hash_while(file, |bytes| new.file.write_all(bytes))?,
+            true => hash_while(&mut new.file, |bytes| {
+                sums.add(bytes);
+                Ok(())
+            })?,
+            false => hash_while(file, |bytes| {
+                sums.add(bytes);
+                new.file.write_all(bytes)
+            })?,
         };
+        sums.end();
         new.call(&self.path(hash))?;
+        self.sums.borrow_mut().insert(hash, Rc::new(sums));
         Ok(hash)
+    }
+
+    /// The sums of a file that was kept by this process.
+    pub fn sums(&self, hash: Hash) -> Option<Rc<Sums>> {
+        self.sums.borrow().get(&hash).cloned()
     }
 
     /// How many files there are, and how many bytes they have.

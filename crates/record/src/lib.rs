@@ -18,6 +18,7 @@ pub mod store;
 mod strangers;
 pub mod stream;
 pub mod summary;
+pub mod sums;
 pub mod unpacked;
 pub mod vectors;
 

@@ -21,7 +21,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use why_record::event::Event;
-use why_record::files::Hash;
+use why_record::files::{Files, Hash};
+use why_record::sums::BLOCK;
 
 /// Smaller reads are told in full.
 const LARGE: usize = 4096;
@@ -33,8 +34,6 @@ const MOST_TIMES: u64 = 256;
 const SCATTERED: u64 = 16;
 /// With how many files a logged read is compared.
 const TRIED: usize = 16;
-/// How much is compared at once: it stays in the CPU's cache.
-const BLOCK: u64 = 64 << 10;
 
 /// The files of a process that are large enough to be kept.
 #[derive(Clone, Default)]
@@ -211,10 +210,10 @@ impl Supervisor {
     ) -> Outcome<()> {
         let size = range.end - range.start;
         if let Some((hash, offset)) = self.copy_read(tid, name, r, size) {
-            let copy = File::open(self.recorder.as_ref().expect("recording").files.path(hash));
+            let files = self.recorder.as_ref().expect("recording").files.clone();
             let memory = &self.space_of(tid).memory;
             let read = |at, buffer: &mut [u8]| memory.read_of_stopped(tid, at, buffer).is_ok();
-            if copy.is_ok_and(|copy| memory_holds(read, range.clone(), &copy, offset)) {
+            if memory_holds(read, range.clone(), &files, hash, offset) {
                 return self.record(tid, &Event::Copied { at: range.start, size, hash, offset });
             }
         }
@@ -326,20 +325,29 @@ fn stand_there(path: &Path, offset: u64, bytes: &[u8]) -> bool {
     same(0, first) && (rest.is_empty() || same(LARGE, rest))
 }
 
-/// Whether memory, as it is read, holds what a file holds from an offset on.
+/// Whether memory, as it is read, holds what a kept file holds from an offset on.
 fn memory_holds(
     read: impl Fn(Address, &mut [u8]) -> bool,
     range: Range<Address>,
-    file: &File,
+    files: &Files,
+    hash: Hash,
     offset: u64,
 ) -> bool {
-    let size = BLOCK.min(range.end - range.start) as usize;
-    let (mut here, mut there) = (vec![0; size], vec![0; size]);
-    range.clone().step_by(BLOCK as usize).all(|at| {
-        let size = BLOCK.min(range.end - at) as usize;
-        let (here, there) = (&mut here[..size], &mut there[..size]);
-        read(at, here)
-            && file.read_exact_at(there, offset.saturating_add(at - range.start)).is_ok()
-            && here == there
-    })
+    let (path, sums) = (files.path(hash), files.sums(hash));
+    let mut buffer = vec![0; BLOCK.min(range.end - range.start) as usize];
+    let mut at = range.start;
+    while at < range.end {
+        let place = offset.saturating_add(at - range.start);
+        let size = (BLOCK - place % BLOCK).min(range.end - at);
+        let bytes = &mut buffer[..size as usize];
+        if !read(at, bytes) {
+            return false;
+        }
+        let told = sums.as_ref().and_then(|sums| sums.hold(place, bytes));
+        if !told.unwrap_or_else(|| stand_there(&path, place, bytes)) {
+            return false;
+        }
+        at += size;
+    }
+    true
 }
