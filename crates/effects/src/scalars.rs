@@ -1,0 +1,149 @@
+//! Vector instructions that compute one number, in the lowest lane.
+
+use crate::general;
+use crate::parts::{Part, Place, cleared, is_vex, place};
+use iced_x86::{Instruction, InstructionInfo, Mnemonic as M, OpKind};
+
+pub fn parts(insn: &Instruction, info: &InstructionInfo) -> Option<Vec<Part>> {
+    let Scalar { to: size, from, two } = scalar(insn.mnemonic())?;
+    let to = place(insn, info, 0)?;
+    let number = |operand: u32, size: u32| {
+        let place = place(insn, info, operand)?;
+        Some(place.bytes(0..size.min(place.size()?)))
+    };
+    if size == 0 {
+        // A comparison, of which only flags stay.
+        return Some(general::flags(insn, &[number(0, from)?, number(1, from)?]));
+    }
+    // Whatever is behind the last one is a number.
+    let is_number =
+        |operand: u32| !matches!(insn.op_kind(operand), OpKind::Register | OpKind::Memory);
+    let last = (0..insn.op_count()).rev().find(|operand| !is_number(*operand))?;
+    let mut sources = vec![number(last, from)?];
+    let named_before = if is_vex(insn) { 1 } else { 0 };
+    if two {
+        sources.push(number(named_before, size)?);
+    }
+    if is_multiply_add(insn.mnemonic()) {
+        sources.push(number(0, size)?);
+    }
+    let mut parts = vec![Part::computed(to.bytes(0..size), sources)];
+    if is_vex(insn) && last == 2 && !is_multiply_add(insn.mnemonic()) {
+        let rest: Place = place(insn, info, 1)?.bytes(size..16);
+        parts.push(Part::copy(to.bytes(size..16), rest));
+    }
+    parts.extend(cleared(insn, insn.op0_register()));
+    Some(parts)
+}
+
+struct Scalar {
+    /// Bytes of the result; none where it is flags.
+    to: u32,
+    /// Bytes of what it is computed from.
+    from: u32,
+    /// It is computed from two numbers.
+    two: bool,
+}
+
+fn is_multiply_add(mnemonic: M) -> bool {
+    matches!(
+        mnemonic,
+        M::Vfmadd132ss
+            | M::Vfmadd213ss
+            | M::Vfmadd231ss
+            | M::Vfmsub132ss
+            | M::Vfmsub213ss
+            | M::Vfmsub231ss
+            | M::Vfnmadd132ss
+            | M::Vfnmadd213ss
+            | M::Vfnmadd231ss
+            | M::Vfnmsub132ss
+            | M::Vfnmsub213ss
+            | M::Vfnmsub231ss
+            | M::Vfmadd132sd
+            | M::Vfmadd213sd
+            | M::Vfmadd231sd
+            | M::Vfmsub132sd
+            | M::Vfmsub213sd
+            | M::Vfmsub231sd
+            | M::Vfnmadd132sd
+            | M::Vfnmadd213sd
+            | M::Vfnmadd231sd
+            | M::Vfnmsub132sd
+            | M::Vfnmsub213sd
+            | M::Vfnmsub231sd
+    )
+}
+
+fn scalar(mnemonic: M) -> Option<Scalar> {
+    let (to, from, two) = match mnemonic {
+        M::Addss
+        | M::Subss
+        | M::Mulss
+        | M::Divss
+        | M::Maxss
+        | M::Minss
+        | M::Cmpss
+        | M::Vaddss
+        | M::Vsubss
+        | M::Vmulss
+        | M::Vdivss
+        | M::Vmaxss
+        | M::Vminss
+        | M::Vcmpss
+        | M::Vfmadd132ss
+        | M::Vfmadd213ss
+        | M::Vfmadd231ss
+        | M::Vfmsub132ss
+        | M::Vfmsub213ss
+        | M::Vfmsub231ss
+        | M::Vfnmadd132ss
+        | M::Vfnmadd213ss
+        | M::Vfnmadd231ss
+        | M::Vfnmsub132ss
+        | M::Vfnmsub213ss
+        | M::Vfnmsub231ss => (4, 4, true),
+        M::Addsd
+        | M::Subsd
+        | M::Mulsd
+        | M::Divsd
+        | M::Maxsd
+        | M::Minsd
+        | M::Vaddsd
+        | M::Vsubsd
+        | M::Vmulsd
+        | M::Vdivsd
+        | M::Vmaxsd
+        | M::Vminsd
+        | M::Vcmpsd
+        | M::Vfmadd132sd
+        | M::Vfmadd213sd
+        | M::Vfmadd231sd
+        | M::Vfmsub132sd
+        | M::Vfmsub213sd
+        | M::Vfmsub231sd
+        | M::Vfnmadd132sd
+        | M::Vfnmadd213sd
+        | M::Vfnmadd231sd
+        | M::Vfnmsub132sd
+        | M::Vfnmsub213sd
+        | M::Vfnmsub231sd => (8, 8, true),
+        M::Sqrtss
+        | M::Rcpss
+        | M::Rsqrtss
+        | M::Roundss
+        | M::Vsqrtss
+        | M::Vrcpss
+        | M::Vrsqrtss
+        | M::Vroundss => (4, 4, false),
+        M::Sqrtsd | M::Roundsd | M::Vsqrtsd | M::Vroundsd => (8, 8, false),
+        M::Cvtss2sd | M::Vcvtss2sd => (8, 4, false),
+        M::Cvtsd2ss | M::Vcvtsd2ss => (4, 8, false),
+        M::Cvtsi2ss | M::Vcvtsi2ss => (4, 8, false),
+        M::Cvtsi2sd | M::Vcvtsi2sd => (8, 8, false),
+        M::Comiss | M::Ucomiss | M::Vcomiss | M::Vucomiss => (0, 4, true),
+        M::Comisd | M::Ucomisd | M::Vcomisd | M::Vucomisd => (0, 8, true),
+        _ => return None,
+    };
+    Some(Scalar { to, from, two })
+}
