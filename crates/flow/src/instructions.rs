@@ -1,0 +1,138 @@
+//! The instructions of a function, and where each can lead.
+
+use crate::{Program, tables};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// More instructions than any function has: what has more is no code.
+const MOST: usize = 1 << 20;
+
+pub struct Instructions {
+    pub all: FxHashMap<u64, Instruction>,
+    /// Where jumps lead, and what comes behind them.
+    pub leaders: FxHashSet<u64>,
+    /// Where each jump leads within the function.
+    pub targets: FxHashMap<u64, Vec<u64>>,
+}
+
+/// What comes of an instruction.
+pub enum Flow {
+    /// The next one.
+    On,
+    /// One of the targets, or also the next one.
+    Jump { or_on: bool },
+    /// The function is left, or nobody knows what follows.
+    Ends,
+}
+
+impl Instructions {
+    /// All that can be reached from the entry.
+    pub fn of(program: &dyn Program, entry: u64) -> Instructions {
+        let mut found = Instructions {
+            all: FxHashMap::default(),
+            leaders: FxHashSet::from_iter([entry]),
+            targets: FxHashMap::default(),
+        };
+        let mut open = vec![entry];
+        while let Some(leader) = open.pop() {
+            open.extend(found.follow(program, entry, leader));
+        }
+        found
+    }
+
+    /// Goes on from a leader to where that ends; the new leaders.
+    fn follow(&mut self, program: &dyn Program, entry: u64, leader: u64) -> Vec<u64> {
+        let mut way = self.in_front_of(leader);
+        let mut at = leader;
+        let mut new = Vec::new();
+        while !self.all.contains_key(&at) && self.all.len() < MOST {
+            let Some(insn) = decode(program, at) else {
+                break;
+            };
+            self.all.insert(at, insn);
+            way.push(insn);
+            let next = insn.next_ip();
+            match flow(program, &insn) {
+                Flow::On => {}
+                Flow::Ends => break,
+                Flow::Jump { or_on } => {
+                    let mut targets = match insn.flow_control() {
+                        FlowControl::IndirectBranch => indirect(program, entry, &way),
+                        _ => vec![insn.near_branch_target()],
+                    };
+                    targets.retain(|target| program.is_within(entry, *target));
+                    new.extend(targets.iter().copied().filter(|t| self.leaders.insert(*t)));
+                    self.targets.insert(at, targets);
+                    if !or_on {
+                        break;
+                    }
+                    if self.leaders.insert(next) {
+                        new.push(next);
+                    }
+                    break;
+                }
+            }
+            if !program.is_within(entry, next) {
+                break;
+            }
+            at = next;
+        }
+        new
+    }
+}
+
+impl Instructions {
+    /// Instructions in front of a leader: a branch, and what it depends on.
+    fn in_front_of(&self, leader: u64) -> Vec<Instruction> {
+        const FEW: usize = 48;
+        let before = |at: u64| {
+            let known = (1..=15).filter_map(|size| self.all.get(&at.wrapping_sub(size)));
+            known.into_iter().find(|insn| insn.next_ip() == at).copied()
+        };
+        let mut way = Vec::new();
+        let mut at = leader;
+        while way.len() < FEW
+            && let Some(insn) = before(at)
+        {
+            at = insn.ip();
+            way.push(insn);
+        }
+        way.reverse();
+        way
+    }
+}
+
+/// Where an indirect jump at the end of a way can lead.
+fn indirect(program: &dyn Program, entry: u64, way: &[Instruction]) -> Vec<u64> {
+    let jump = way.last().expect("the jump itself").ip();
+    let mut targets = program.seen_targets(jump);
+    targets.extend(tables::targets(program, entry, way));
+    targets.sort_unstable();
+    targets.dedup();
+    targets
+}
+
+/// What comes of an instruction.
+pub fn flow(program: &dyn Program, insn: &Instruction) -> Flow {
+    match insn.flow_control() {
+        FlowControl::Next | FlowControl::IndirectCall | FlowControl::XbeginXabortXend => Flow::On,
+        FlowControl::Call if insn.is_call_near() => {
+            if program.may_return(insn.near_branch_target()) { Flow::On } else { Flow::Ends }
+        }
+        FlowControl::ConditionalBranch => Flow::Jump { or_on: true },
+        FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => {
+            Flow::Jump { or_on: false }
+        }
+        // A system call.
+        FlowControl::Call => Flow::On,
+        FlowControl::Interrupt if insn.mnemonic() == Mnemonic::Int => Flow::On,
+        FlowControl::Interrupt | FlowControl::Return | FlowControl::Exception => Flow::Ends,
+    }
+}
+
+fn decode(program: &dyn Program, at: u64) -> Option<Instruction> {
+    let mut bytes = [0; 15];
+    let got = program.read(at, &mut bytes);
+    let insn = Decoder::with_ip(64, &bytes[..got], at, DecoderOptions::NONE).decode();
+    (!insn.is_invalid()).then_some(insn)
+}
