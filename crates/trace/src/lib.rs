@@ -10,12 +10,13 @@
 //! [`lanes`]).
 //!
 //! [`shape`] says which registers the records of a unit hold, [`known`] what follows from
-//! them, and [`follow`] rebuilds every address.
+//! them, and [`follow`] rebuilds every address. [`packed`] makes chunks of records small.
 
 pub mod access;
 pub mod follow;
 mod known;
 mod lanes;
+pub mod packed;
 pub mod register;
 pub mod shape;
 
