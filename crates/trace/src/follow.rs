@@ -36,7 +36,7 @@ pub struct Follower {
 
 /// The registers at an instruction.
 struct State {
-    known: Known,
+    known: Known<u64>,
     thread: Thread,
     vectors: Vec<(Register, Vec<u64>)>,
 }

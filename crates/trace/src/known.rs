@@ -9,6 +9,7 @@
 //! Whoever plans what is to be written executes the same with values that mean nothing,
 //! and so knows what the reader will know.
 
+use crate::number::Number;
 use crate::register::{RBP, RSP, number, part};
 use iced_x86::{Instruction, Mnemonic, OpAccess, OpKind, Register, UsedRegister};
 
@@ -17,47 +18,50 @@ const TOLD: u32 = 0;
 
 /// A value as the sum of its origin and a number.
 #[derive(Clone, Copy)]
-struct Term {
+struct Term<N> {
     origin: u32,
-    plus: u64,
+    plus: N,
 }
 
-impl Term {
-    fn told(value: u64) -> Term {
+impl<N: Number> Term<N> {
+    fn told(value: N) -> Term<N> {
         Term { origin: TOLD, plus: value }
     }
 
-    fn plus(self, number: u64) -> Term {
-        Term { plus: self.plus.wrapping_add(number), ..self }
+    fn unknown(origin: u32) -> Term<N> {
+        Term { origin, plus: N::constant(0) }
+    }
+
+    fn plus(self, number: u64) -> Term<N> {
+        Term { plus: self.plus.plus(N::constant(number)), ..self }
     }
 }
 
-pub struct Known {
-    terms: [Term; 16],
+pub struct Known<N> {
+    terms: [Term<N>; 16],
     last: u32,
 }
 
-impl Known {
+impl<N: Number> Known<N> {
     /// At a unit's first instruction.
-    pub fn at_start(stack_pointer: u64) -> Known {
-        let mut terms =
-            std::array::from_fn(|register| Term { origin: register as u32 + 1, plus: 0 });
+    pub fn at_start(stack_pointer: N) -> Known<N> {
+        let mut terms = std::array::from_fn(|register| Term::unknown(register as u32 + 1));
         terms[usize::from(RSP)] = Term::told(stack_pointer);
         Known { terms, last: 16 }
     }
 
-    pub fn value(&self, register: u8) -> Option<u64> {
+    pub fn value(&self, register: u8) -> Option<N> {
         let Term { origin, plus } = self.terms[usize::from(register)];
         (origin == TOLD).then_some(plus)
     }
 
     /// The register's value is in the record.
-    pub fn tell(&mut self, register: u8, value: u64) {
+    pub fn tell(&mut self, register: u8, value: N) {
         let told = self.terms[usize::from(register)];
         assert_ne!(told.origin, TOLD, "nothing is told that is known");
-        let origin = value.wrapping_sub(told.plus);
+        let origin = value.minus(told.plus);
         for term in self.terms.iter_mut().filter(|term| term.origin == told.origin) {
-            *term = Term::told(term.plus.wrapping_add(origin));
+            *term = Term::told(term.plus.plus(origin));
         }
     }
 
@@ -69,7 +73,7 @@ impl Known {
         for changed in used.iter().filter(|u| writes(u.access()) && u.register().is_gpr()) {
             let register = number(changed.register());
             self.last += 1;
-            let unknown = Term { origin: self.last, plus: 0 };
+            let unknown = Term::unknown(self.last);
             let moves_stack = register == RSP && insn.stack_pointer_increment() != 0;
             self.terms[usize::from(register)] = match insn.mnemonic() {
                 Mnemonic::Leave if register == RSP => before[usize::from(RBP)].plus(8),
@@ -82,7 +86,7 @@ impl Known {
     }
 
     /// What the instruction computes, if that is simple.
-    fn result(&self, insn: &Instruction, used: &[UsedRegister]) -> Option<Term> {
+    fn result(&self, insn: &Instruction, used: &[UsedRegister]) -> Option<Term<N>> {
         use Mnemonic as M;
         let to = insn.op0_register();
         let simple = matches!(
@@ -116,7 +120,7 @@ impl Known {
             .iter()
             .filter(|u| u.access() != OpAccess::Write)
             .map(|u| self.terms[usize::from(number(u.register()))]);
-        let first = inputs.next().unwrap_or(Term::told(0));
+        let first = inputs.next().unwrap_or(Term::told(N::constant(0)));
         let (told, alone) = inputs.fold((first.origin == TOLD, true), |(told, _), term| {
             (told && term.origin == TOLD, false)
         });
@@ -139,61 +143,59 @@ impl Known {
     }
 
     /// The result of a simple instruction whose inputs are known.
-    fn compute(&self, insn: &Instruction) -> u64 {
+    fn compute(&self, insn: &Instruction) -> N {
         use Mnemonic as M;
         let wide = insn.op0_register().is_gpr64();
+        let bits = if wide { 64 } else { 32 };
         let a = self.register(insn.op0_register());
         let b = || match insn.op1_kind() {
             OpKind::Register => self.register(insn.op1_register()),
-            _ => insn.immediate(1),
+            _ => N::constant(insn.immediate(1)),
         };
         let same = insn.op_count() == 2
             && insn.op1_kind() == OpKind::Register
             && insn.op0_register() == insn.op1_register();
-        let count = || b() as u32 & if wide { 63 } else { 31 };
+        let count = || b().lowest(if wide { 6 } else { 5 });
         let result = match insn.mnemonic() {
             // What was in the register does not matter, and need not be known.
-            M::Xor | M::Sub if same => 0,
+            M::Xor | M::Sub if same => N::constant(0),
             M::Mov | M::Movzx => b(),
-            M::Movsx | M::Movsxd => sign_extended(b(), insn.op1_register().size()),
+            M::Movsx | M::Movsxd => b().sign_extended(insn.op1_register().size()),
             M::Lea => self.address(insn),
-            M::Add => a.wrapping_add(b()),
-            M::Sub => a.wrapping_sub(b()),
-            M::Inc => a.wrapping_add(1),
-            M::Dec => a.wrapping_sub(1),
-            M::And => a & b(),
-            M::Or => a | b(),
-            M::Xor => a ^ b(),
-            M::Not => !a,
-            M::Neg => a.wrapping_neg(),
-            M::Shl => a << count(),
-            M::Shr => a >> count(),
-            M::Sar => (sign_extended(a, if wide { 8 } else { 4 }) as i64 >> count()) as u64,
+            M::Add => a.plus(b()),
+            M::Sub => a.minus(b()),
+            M::Inc => a.plus(N::constant(1)),
+            M::Dec => a.minus(N::constant(1)),
+            M::And => a.and(b()),
+            M::Or => a.or(b()),
+            M::Xor => a.xor(b()),
+            M::Not => a.not(),
+            M::Neg => N::constant(0).minus(a),
+            M::Shl => a.shifted_left(count()),
+            M::Shr => a.shifted_right(count()),
+            M::Sar => a.sign_extended(bits / 8).shifted_right_signed(count()),
             other => unreachable!("{other:?} is not simple"),
         };
-        if wide { result } else { result & 0xffff_ffff }
+        result.lowest(bits as u32)
     }
 
-    fn address(&self, insn: &Instruction) -> u64 {
+    fn address(&self, insn: &Instruction) -> N {
         let (base, index) = (insn.memory_base(), insn.memory_index());
         // The displacement from RIP includes it.
-        let base = if base.is_gpr() { self.register(base) } else { 0 };
-        let index = if index.is_gpr() { self.register(index) } else { 0 };
-        let address = base
-            .wrapping_add(index.wrapping_mul(u64::from(insn.memory_index_scale())))
-            .wrapping_add(insn.memory_displacement64());
-        let short = insn.memory_base().is_gpr32() || insn.memory_index().is_gpr32();
-        if short { address & 0xffff_ffff } else { address }
+        let value = |register: Register| match register.is_gpr() {
+            true => self.register(register),
+            false => N::constant(0),
+        };
+        let address = value(base)
+            .plus(value(index).times(u64::from(insn.memory_index_scale())))
+            .plus(N::constant(insn.memory_displacement64()));
+        let short = base.is_gpr32() || index.is_gpr32();
+        if short { address.lowest(32) } else { address }
     }
 
-    fn register(&self, register: Register) -> u64 {
+    fn register(&self, register: Register) -> N {
         part(register, self.terms[usize::from(number(register))].plus)
     }
-}
-
-fn sign_extended(value: u64, bytes: usize) -> u64 {
-    let unused = 64 - 8 * bytes as u32;
-    ((value << unused) as i64 >> unused) as u64
 }
 
 fn writes(access: OpAccess) -> bool {
@@ -209,7 +211,7 @@ mod tests {
     use crate::register::RDI;
 
     /// What is known behind this code, when rdi was told at its beginning.
-    fn behind(code: &[u8]) -> Known {
+    fn behind(code: &[u8]) -> Known<u64> {
         let mut known = Known::at_start(0x7000);
         known.tell(RDI, 0x1000);
         let mut factory = InstructionInfoFactory::new();

@@ -10,15 +10,19 @@
 //! [`lanes`]).
 //!
 //! [`shape`] says which registers the records of a unit hold, [`known`] what follows from
-//! them, and [`follow`] rebuilds every address. [`packed`] makes chunks of records small.
+//! them, and [`follow`] rebuilds every address; [`plan`] does so at speed, with what follows for
+//! all records of a unit. [`packed`] makes chunks of records small.
 
 pub mod access;
 pub mod follow;
 mod known;
 mod lanes;
+pub mod number;
 pub mod packed;
+pub mod plan;
 pub mod register;
 pub mod shape;
+mod symbol;
 
 use shape::Shape;
 use std::sync::Arc;

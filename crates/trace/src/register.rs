@@ -1,5 +1,6 @@
 //! General purpose registers by the numbers that instructions have for them.
 
+use crate::number::Number;
 use iced_x86::Register;
 
 pub const RCX: u8 = 1;
@@ -19,10 +20,11 @@ pub fn by_number(number: u8) -> Register {
 }
 
 /// What a part of a register holds when the whole holds this.
-pub fn part(register: Register, whole: u64) -> u64 {
+pub fn part<N: Number>(register: Register, whole: N) -> N {
     match register {
-        Register::AH | Register::CH | Register::DH | Register::BH => whole >> 8 & 0xff,
-        _ if register.size() < 8 => whole & ((1 << (8 * register.size())) - 1),
-        _ => whole,
+        Register::AH | Register::CH | Register::DH | Register::BH => {
+            whole.shifted_right(N::constant(8)).lowest(8)
+        }
+        _ => whole.lowest(8 * register.size() as u32),
     }
 }

@@ -85,7 +85,7 @@ impl Shapes {
 /// Decides, instruction by instruction, what has to be written.
 pub struct Planner {
     shape: Shape,
-    known: Known,
+    known: Known<u64>,
     factory: InstructionInfoFactory,
     pub slots: usize,
 }
@@ -141,7 +141,7 @@ impl Planner {
     }
 }
 
-fn tell(register: u8, known: &mut Known, told: &mut Vec<Register>) {
+fn tell(register: u8, known: &mut Known<u64>, told: &mut Vec<Register>) {
     // While planning, values mean nothing.
     known.tell(register, 0);
     told.push(by_number(register));

@@ -1,0 +1,235 @@
+//! The addresses of a unit's memory accesses, worked out once for all of its records.
+//!
+//! A record holds the values of some registers. Which address follows from which of them is
+//! the same for each record of a unit, so it is found once, by executing the unit with
+//! [`Symbol`]s; for a record only what is left is computed. Most addresses are a slot and a
+//! number.
+
+use crate::known::Known;
+use crate::number::Number;
+use crate::register::{RSP, number, part};
+use crate::shape::{
+    Shape, bit_offset, is_access, is_gather_or_scatter, lane_mask, repeated_pointer,
+};
+use crate::symbol::{Operation, Operations, Symbol, Term};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register, UsedMemory};
+
+/// The first values of a record: what its thread had before.
+const STACK: u16 = 0;
+const FS: u16 = 1;
+const GS: u16 = 2;
+const FIRST_SLOT: u16 = 3;
+
+pub struct Plan {
+    operations: Vec<Operation>,
+    /// How many of them each number of instructions needs.
+    needed: Vec<u16>,
+    pub accesses: Vec<Planned>,
+    /// The stack pointer behind each number of instructions; none where the trace tells it.
+    stack: Vec<Option<Term>>,
+    slots: u16,
+    /// Instructions whose accesses depend on vectors, which are not planned.
+    pub unplanned: Vec<u8>,
+}
+
+/// An access of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    pub instruction: u8,
+    /// Among those of the instruction.
+    pub operand: u8,
+    address: Term,
+    size: PlannedSize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PlannedSize {
+    Bytes(u16),
+    /// The string is as long as its pointer moved; with elements of so many bytes.
+    Moved {
+        by: Term,
+        element: u8,
+    },
+}
+
+/// What a thread had before a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    pub stack: u64,
+    pub fs: u64,
+    pub gs: u64,
+}
+
+/// Room for the values of a record.
+#[derive(Default)]
+pub struct Values(Vec<u64>);
+
+impl Plan {
+    pub fn of(shape: &Shape, factory: &mut InstructionInfoFactory) -> Plan {
+        let slots: usize = shape.told.iter().map(|told| crate::shape::slots(told)).sum();
+        let operations = Operations::on(FIRST_SLOT + slots as u16);
+        let mut planner = Planner {
+            known: Known::at_start(operations.given(STACK)),
+            operations: &operations,
+            next_slot: FIRST_SLOT,
+            accesses: Vec::new(),
+            unplanned: Vec::new(),
+            repeated: None,
+        };
+        let (mut needed, mut stack) = (Vec::new(), Vec::new());
+        for (index, told) in shape.told.iter().enumerate() {
+            told.iter().for_each(|register| planner.tell(*register));
+            needed.push(operations.count() as u16);
+            stack.push(planner.known.value(RSP).map(|symbol| symbol.term));
+            if let Some(insn) = shape.instructions.get(index) {
+                planner.instruction(index as u8, insn, factory);
+            }
+        }
+        let Planner { mut accesses, unplanned, .. } = planner;
+        accesses.sort_by_key(|planned| (planned.instruction, planned.operand));
+        let operations = operations.into_all();
+        Plan { operations, needed, accesses, stack, slots: slots as u16, unplanned }
+    }
+
+    /// Computes what the addresses of a record's accesses follow from, for so many executed
+    /// instructions. The stack pointer behind it, if it is known.
+    #[inline]
+    pub fn compute(
+        &self,
+        before: Before,
+        executed: usize,
+        slots: &[u64],
+        values: &mut Values,
+    ) -> Option<u64> {
+        let values = &mut values.0;
+        values.clear();
+        values.extend([before.stack, before.fs, before.gs]);
+        values.extend(slots);
+        // What was not executed has told nothing.
+        values.resize(usize::from(FIRST_SLOT + self.slots), 0);
+        for operation in &self.operations[..usize::from(self.needed[executed])] {
+            let value = operation.compute(values);
+            values.push(value);
+        }
+        self.stack[executed].map(|stack| stack.of(values))
+    }
+}
+
+impl Planned {
+    /// The lowest address and the size.
+    #[inline]
+    pub fn range(&self, values: &Values) -> (u64, u64) {
+        let address = self.address.of(&values.0);
+        match self.size {
+            PlannedSize::Bytes(size) => (address, size.into()),
+            PlannedSize::Moved { by, element } => {
+                let moved = by.of(&values.0) as i64;
+                let bytes = moved.unsigned_abs();
+                let down = if moved < 0 { bytes.wrapping_sub(element.into()) } else { 0 };
+                (address.wrapping_sub(down), bytes)
+            }
+        }
+    }
+}
+
+struct Planner<'a> {
+    known: Known<Symbol<'a>>,
+    operations: &'a Operations,
+    next_slot: u16,
+    accesses: Vec<Planned>,
+    unplanned: Vec<u8>,
+    /// A string instruction whose pointer is told next: where it began.
+    repeated: Option<Repeated<'a>>,
+}
+
+struct Repeated<'a> {
+    instruction: u8,
+    start: Symbol<'a>,
+    short: bool,
+    /// The strings: operand, address, and the size of elements.
+    strings: Vec<(u8, Symbol<'a>, u8)>,
+}
+
+impl<'a> Planner<'a> {
+    fn tell(&mut self, register: Register) {
+        let value = self.operations.given(self.next_slot);
+        self.next_slot += (register.size() / 8) as u16;
+        if !register.is_gpr() {
+            return;
+        }
+        self.known.tell(number(register), value);
+        if let Some(Repeated { instruction, start, short, strings }) = self.repeated.take() {
+            let moved = value.minus(start);
+            let by = if short { moved.sign_extended(4) } else { moved }.term;
+            self.accesses.extend(strings.into_iter().map(|(operand, address, element)| Planned {
+                instruction,
+                operand,
+                address: address.term,
+                size: PlannedSize::Moved { by, element },
+            }));
+        }
+    }
+
+    fn instruction(&mut self, index: u8, insn: &Instruction, factory: &mut InstructionInfoFactory) {
+        let info = factory.info(insn);
+        let memory = info.used_memory().iter().filter(|memory| is_access(memory.access()));
+        if is_gather_or_scatter(insn) || lane_mask(insn).is_some() {
+            self.unplanned.push(index);
+        } else if let Some(pointer) = repeated_pointer(insn) {
+            let element = insn.memory_size().size() as u8;
+            let start = self.known.value(pointer).expect("what addresses need is told");
+            let strings = (0..).zip(memory);
+            let strings = strings.map(|(i, memory)| (i, self.address(memory), element)).collect();
+            let short = insn.memory_base().is_gpr32()
+                || info.used_memory().iter().any(|memory| memory.base().is_gpr32());
+            let start = if short { start.lowest(32) } else { start };
+            self.repeated = Some(Repeated { instruction: index, start, short, strings });
+        } else {
+            for (operand, memory) in (0..).zip(memory) {
+                let mut address = self.address(memory);
+                let size = memory.memory_size().size() as u16;
+                if let Some(bit) = bit_offset(insn) {
+                    address = address.plus(self.element(bit, size));
+                }
+                self.accesses.push(Planned {
+                    instruction: index,
+                    operand,
+                    address: address.term,
+                    size: PlannedSize::Bytes(size),
+                });
+            }
+        }
+        if matches!(insn.mnemonic(), Mnemonic::Wrfsbase | Mnemonic::Wrgsbase) {
+            self.unplanned.push(index);
+        }
+        self.known.execute(insn, info.used_registers());
+    }
+
+    fn address(&self, memory: &UsedMemory) -> Symbol<'a> {
+        let value = |register: Register| match register.is_gpr() {
+            true => {
+                let whole = self.known.value(number(register));
+                part(register, whole.expect("what addresses need is told"))
+            }
+            false => Symbol::constant(0),
+        };
+        let sum = value(memory.base())
+            .plus(value(memory.index()).times(u64::from(memory.scale())))
+            .plus(Symbol::constant(memory.displacement()));
+        let short = memory.base().is_gpr32() || memory.index().is_gpr32();
+        let address = if short { sum.lowest(32) } else { sum };
+        match memory.segment() {
+            Register::FS => address.plus(self.operations.given(FS)),
+            Register::GS => address.plus(self.operations.given(GS)),
+            _ => address,
+        }
+    }
+
+    /// How far away the element is that holds a selected bit.
+    fn element(&self, register: Register, size: u16) -> Symbol<'a> {
+        let whole = self.known.value(number(register)).expect("what addresses need is told");
+        let offset = part(register, whole).sign_extended(size.into());
+        let bits = (8 * size).trailing_zeros();
+        offset.shifted_right_signed(Symbol::constant(bits.into())).times(size.into())
+    }
+}
