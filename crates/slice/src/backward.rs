@@ -1,0 +1,127 @@
+//! One instruction backwards.
+
+use crate::wanted::{Taken, Wanted};
+use std::ops::Range;
+use why_effects::{Effects, Part, Place};
+
+/// What counts as a dependence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dependences {
+    /// What selected the address of a value does not.
+    pub thin: bool,
+}
+
+/// Goes back over an instruction.
+#[derive(Default)]
+pub struct Backward {
+    pub dependences: Dependences,
+    taken: Vec<Taken>,
+}
+
+/// An instruction that was executed.
+#[derive(Clone, Copy)]
+pub struct Executed<'a> {
+    pub effects: &'a Effects,
+    /// Where its operands were in memory.
+    pub operands: &'a [Range<u64>],
+}
+
+impl Backward {
+    pub fn new(dependences: Dependences) -> Backward {
+        Backward { dependences, taken: Vec::new() }
+    }
+
+    /// Whether the instruction has made something that is wanted; what it made that of is
+    /// wanted then instead.
+    pub fn over(&mut self, executed: Executed<'_>, wanted: &mut Wanted) -> bool {
+        let parts = &executed.effects.parts;
+        if self.taken.len() < parts.len() {
+            self.taken.resize_with(parts.len(), Taken::default);
+        }
+        // All parts are computed from what was there before any of them.
+        for (part, taken) in parts.iter().zip(&mut self.taken) {
+            executed.take(&part.to, wanted, taken);
+        }
+        let mut belongs = false;
+        for (part, taken) in parts.iter().zip(&self.taken) {
+            if !taken.is_empty() && !part.frame {
+                belongs = true;
+                executed.want_sources(part, taken, wanted, self.dependences);
+            }
+        }
+        belongs
+    }
+}
+
+impl Executed<'_> {
+    fn take(&self, place: &Place, wanted: &mut Wanted, taken: &mut Taken) {
+        match place {
+            Place::Cells(cells) => wanted.take_cells(cells.clone(), taken),
+            _ => wanted.take_memory(self.memory(place), taken),
+        }
+    }
+
+    fn want_sources(
+        &self,
+        part: &Part,
+        taken: &Taken,
+        wanted: &mut Wanted,
+        dependences: Dependences,
+    ) {
+        let width = u64::from(part.width);
+        let mut last = None;
+        for lane in taken.bytes().iter().map(|byte| byte / width) {
+            // Bytes of the same lane come one behind the other.
+            if last.replace(lane) != Some(lane) {
+                let bytes = lane * width..(lane + 1) * width;
+                part.lanes.iter().for_each(|place| self.want(place, Some(&bytes), wanted));
+            }
+        }
+        part.whole.iter().for_each(|place| self.want(place, None, wanted));
+        if !dependences.thin {
+            let places = [&part.to].into_iter().chain(&part.lanes).chain(&part.whole);
+            for operand in places.filter_map(operand) {
+                let address = &self.effects.operands[operand].address;
+                address.iter().for_each(|cells| wanted.want_cells(cells.clone()));
+            }
+        }
+    }
+
+    /// Wants a place, or some bytes of it.
+    fn want(&self, place: &Place, bytes: Option<&Range<u64>>, wanted: &mut Wanted) {
+        match place {
+            Place::Cells(cells) => {
+                let size = u64::from(cells.end - cells.start);
+                let bytes = bytes.cloned().unwrap_or(0..size);
+                let at = |byte: u64| cells.start + byte.min(size) as u16;
+                wanted.want_cells(at(bytes.start)..at(bytes.end));
+            }
+            _ => {
+                let all = self.memory(place);
+                let size = all.end.wrapping_sub(all.start);
+                let bytes = bytes.cloned().unwrap_or(0..size);
+                let at = |byte: u64| all.start.wrapping_add(byte.min(size));
+                wanted.want_memory(at(bytes.start)..at(bytes.end));
+            }
+        }
+    }
+
+    /// Where a place in memory is.
+    fn memory(&self, place: &Place) -> Range<u64> {
+        match place {
+            Place::Memory { operand, bytes } => {
+                let start = self.operands[*operand].start;
+                start.wrapping_add(bytes.start.into())..start.wrapping_add(bytes.end.into())
+            }
+            Place::String { operand } => self.operands[*operand].clone(),
+            Place::Cells(_) => 0..0,
+        }
+    }
+}
+
+fn operand(place: &Place) -> Option<usize> {
+    match place {
+        Place::Memory { operand, .. } | Place::String { operand } => Some(*operand),
+        Place::Cells(_) => None,
+    }
+}

@@ -1,0 +1,80 @@
+//! Which branch had it that an instruction was executed.
+//!
+//! A branch decides over what lies between it and the place where all ways from it meet again
+//! (Xin and Zhang, "Efficient Online Detection of Dynamic Control Dependence", 2007). Those
+//! that have been passed and whose ways have not met yet are open; the last of them decided
+//! over what is executed now. A called function has branches of its own; where none is open,
+//! the call decided.
+
+/// The number of an executed instruction.
+pub type Position = u64;
+
+/// The course of a thread: its calls, and the open branches of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Control {
+    frames: Vec<Frame>,
+    open: Vec<Open>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Frame {
+    /// What decided over the call.
+    call: Option<Position>,
+    /// The stack pointer before the call: when it is there again, the call is over.
+    stack: u64,
+    /// Where the open branches of the caller end.
+    open: usize,
+}
+
+/// A branch whose ways have not met yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Open {
+    branch: Position,
+    /// Where they meet; none if only at the function's end.
+    meet: Option<u64>,
+}
+
+impl Control {
+    /// What decided that the instruction at an address is executed now, if anything did.
+    pub fn at(&mut self, address: u64) -> Option<Position> {
+        let first = self.first();
+        while self.open.len() > first
+            && self.open.last().is_some_and(|open| open.meet == Some(address))
+        {
+            self.open.pop();
+        }
+        match self.open[first..].last() {
+            Some(open) => Some(open.branch),
+            None => self.frames.last().and_then(|frame| frame.call),
+        }
+    }
+
+    /// A branch is executed, whose ways meet there.
+    pub fn branch(&mut self, branch: Position, meet: Option<u64>) {
+        let first = self.first();
+        match self.open[first..].last_mut() {
+            // What the earlier one decides over ends there, too, and the later one was part
+            // of it: loops would have one for each turn.
+            Some(open) if open.meet == meet => open.branch = branch,
+            _ => self.open.push(Open { branch, meet }),
+        }
+    }
+
+    /// A function is called, by an instruction or, if there is none, by a signal.
+    pub fn call(&mut self, call: Option<Position>, stack: u64) {
+        self.frames.push(Frame { call, stack, open: self.open.len() });
+    }
+
+    /// The stack pointer is there now, behind a return or a jump out of many calls.
+    pub fn unwound(&mut self, stack: u64) {
+        while let Some(frame) = self.frames.last().filter(|frame| frame.stack <= stack) {
+            self.open.truncate(frame.open);
+            self.frames.pop();
+        }
+    }
+
+    /// Where the open branches of the function that runs begin.
+    fn first(&self) -> usize {
+        self.frames.last().map_or(0, |frame| frame.open)
+    }
+}

@@ -1,0 +1,12 @@
+//! Which of the instructions that were executed made a value.
+//!
+//! A slice goes backwards through what was executed. At each moment there are bytes that are
+//! [`Wanted`]; an instruction that defines one of them belongs to the slice, and what it
+//! computed that byte from is wanted instead ([`backward`]). So is the branch that decided that it
+//! was executed at all ([`control`]).
+
+pub mod backward;
+pub mod control;
+mod wanted;
+
+pub use wanted::Wanted;
