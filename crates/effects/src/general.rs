@@ -3,8 +3,8 @@
 use crate::cells::{self, Cell, MXCSR, X87};
 use crate::parts::{Part, Place, accessed, cleared, explicit, place};
 use iced_x86::{
-    CpuidFeature, Instruction, InstructionInfo, Mnemonic as M, OpAccess, OpKind, Register,
-    RflagsBits,
+    CpuidFeature, FlowControl, Instruction, InstructionInfo, Mnemonic as M, OpAccess, OpKind,
+    Register, RflagsBits,
 };
 
 pub fn parts(insn: &Instruction, info: &InstructionInfo) -> Vec<Part> {
@@ -91,6 +91,21 @@ fn read_flags(insn: &Instruction) -> u32 {
 
 fn rotates_carry(insn: &Instruction) -> bool {
     matches!(insn.mnemonic(), M::Rcl | M::Rcr)
+}
+
+/// What a branch or a call depends on; a return always leads back.
+pub fn decides(insn: &Instruction, info: &InstructionInfo) -> Vec<Place> {
+    use FlowControl as F;
+    match insn.flow_control() {
+        F::ConditionalBranch => {
+            // Some count.
+            let mut sources = implicit(insn, info, reads);
+            sources.extend(cells::flags(insn.rflags_read()).map(Place::flag));
+            sources
+        }
+        F::IndirectBranch | F::IndirectCall => place(insn, info, 0).into_iter().collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// What becomes of the flags.

@@ -33,6 +33,7 @@ pub fn effects(insn: &Instruction, factory: &mut InstructionInfoFactory) -> Effe
     Effects {
         parts: parts.into_iter().map(Part::without_stack_pointer).collect(),
         operands: parts::operands(insn, info),
+        decides: general::decides(insn, info),
     }
 }
 

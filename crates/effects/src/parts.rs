@@ -9,6 +9,8 @@ pub struct Effects {
     pub parts: Vec<Part>,
     /// The memory that is accessed, in the order in which places number it.
     pub operands: Vec<Operand>,
+    /// What decides where execution goes on, if the instruction is a branch.
+    pub decides: Vec<Place>,
 }
 
 /// Where a value is, before an instruction or behind it.

@@ -19,8 +19,8 @@ pub trait Program {
     /// Copies what is at an address, and tells how much of it there is.
     fn read(&self, at: u64, into: &mut [u8]) -> usize;
 
-    /// Whether an address belongs to the function that begins at `entry`. A jump that leads
-    /// elsewhere is a call that does not come back.
+    /// Whether an address belongs to the function that begins at `entry`, of which compilers
+    /// put parts elsewhere. A jump that leads out of it is a call that does not come back.
     fn is_within(&self, entry: u64, address: u64) -> bool;
 
     /// Whether what is called at an address may return.

@@ -51,6 +51,15 @@ impl Backward {
         }
         belongs
     }
+
+    /// The instruction belongs to the slice because of where it led: what decided that is
+    /// wanted.
+    pub fn over_decision(&mut self, executed: Executed<'_>, wanted: &mut Wanted) {
+        for place in &executed.effects.decides {
+            executed.want(place, None, wanted);
+            executed.want_address(place, wanted, self.dependences);
+        }
+    }
 }
 
 impl Executed<'_> {
@@ -78,12 +87,15 @@ impl Executed<'_> {
             }
         }
         part.whole.iter().for_each(|place| self.want(place, None, wanted));
-        if !dependences.thin {
-            let places = [&part.to].into_iter().chain(&part.lanes).chain(&part.whole);
-            for operand in places.filter_map(operand) {
-                let address = &self.effects.operands[operand].address;
-                address.iter().for_each(|cells| wanted.want_cells(cells.clone()));
-            }
+        let places = [&part.to].into_iter().chain(&part.lanes).chain(&part.whole);
+        places.for_each(|place| self.want_address(place, wanted, dependences));
+    }
+
+    /// Wants what the address of a place was computed from, if it is in memory.
+    fn want_address(&self, place: &Place, wanted: &mut Wanted, dependences: Dependences) {
+        if let Some(operand) = operand(place).filter(|_| !dependences.thin) {
+            let address = &self.effects.operands[operand].address;
+            address.iter().for_each(|cells| wanted.want_cells(cells.clone()));
         }
     }
 

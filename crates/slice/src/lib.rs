@@ -7,6 +7,10 @@
 
 pub mod backward;
 pub mod control;
+mod course;
+pub mod region;
+mod units;
 mod wanted;
 
+pub use units::Ways;
 pub use wanted::Wanted;

@@ -11,20 +11,36 @@ const CELL_WORDS: usize = CELLS.div_ceil(WORD as usize);
 
 type Page = [u64; (PAGE / WORD) as usize];
 
+/// Registers of one thread.
+type Cells = [u64; CELL_WORDS];
+
 #[derive(Clone)]
 pub struct Wanted {
-    cells: [u64; CELL_WORDS],
+    /// Those of this thread are meant.
+    thread: u64,
+    cells: Cells,
+    others: FxHashMap<u64, Cells>,
     /// Pages in which bytes are wanted, or were.
     memory: FxHashMap<u64, Box<Page>>,
 }
 
 impl Default for Wanted {
     fn default() -> Wanted {
-        Wanted { cells: [0; CELL_WORDS], memory: FxHashMap::default() }
+        let (others, memory) = (FxHashMap::default(), FxHashMap::default());
+        Wanted { thread: 0, cells: [0; CELL_WORDS], others, memory }
     }
 }
 
 impl Wanted {
+    /// Registers are those of this thread from now on.
+    pub fn turn_to(&mut self, thread: u64) {
+        if thread != self.thread {
+            let cells = self.others.remove(&thread).unwrap_or([0; CELL_WORDS]);
+            let before = std::mem::replace(&mut self.cells, cells);
+            self.others.insert(std::mem::replace(&mut self.thread, thread), before);
+        }
+    }
+
     pub fn want_cells(&mut self, cells: Range<Cell>) {
         for cell in cells {
             self.cells[usize::from(cell) / 64] |= 1 << (cell % 64);
@@ -39,7 +55,8 @@ impl Wanted {
     }
 
     pub fn wants_nothing(&self) -> bool {
-        self.cells.iter().all(|word| *word == 0)
+        let threads = self.others.values().chain([&self.cells]);
+        threads.flatten().all(|word| *word == 0)
             && self.memory.values().all(|page| page.iter().all(|word| *word == 0))
     }
 
@@ -54,6 +71,13 @@ impl Wanted {
                 taken.add(index as u64);
             }
         }
+    }
+
+    /// Whether any of these bytes is wanted; they are so no more.
+    pub fn take_any(&mut self, bytes: Range<u64>) -> bool {
+        let mut taken = Taken::default();
+        self.take_memory(bytes, &mut taken);
+        !taken.is_empty()
     }
 
     /// The same for memory.

@@ -67,7 +67,7 @@ fn random_step(random: &mut Random) -> Step {
             .collect();
         parts.push(Part { to, lanes, width, whole, frame: random.below(10) == 0 });
     }
-    Step { effects: Effects { parts, operands }, operands: ranges }
+    Step { effects: Effects { parts, operands, decides: Vec::new() }, operands: ranges }
 }
 
 fn some_cells(random: &mut Random, size: Cell) -> Range<Cell> {
@@ -211,8 +211,9 @@ fn memory_is_wanted_across_pages_and_taken_once() {
                 frame: false,
             }],
             operands: vec![Operand { address: Vec::new(), size: Size::Bytes(size) }],
+            decides: Vec::new(),
         },
-        operands: vec![at..at + u64::from(size)],
+        operands: std::iter::once(at..at + u64::from(size)).collect(),
     };
     let mut over = |step: &Step, wanted: &mut Wanted| {
         backward.over(Executed { effects: &step.effects, operands: &step.operands }, wanted)

@@ -6,7 +6,7 @@ use crate::register::{RSP, number};
 use crate::shape::{Shape, repeated_pointer};
 use crate::{
     FIRST_UNIT_ID, FS_BASE, GS_BASE, Header, Malformed, RECOUNT, REPEATED, STACK, THREAD, UNDO,
-    Word,
+    WROTE, Word,
 };
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register};
 use rustc_hash::FxHashMap;
@@ -128,6 +128,10 @@ impl Follower {
     }
 
     fn special(&mut self, id: u32, slots: &[Word]) -> Option<()> {
+        // Whoever wrote to memory had no instruction for it.
+        if id == WROTE && slots.len() == 2 {
+            return Some(());
+        }
         let &[value] = slots else {
             return None;
         };

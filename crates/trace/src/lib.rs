@@ -46,6 +46,10 @@ pub const REPEATED: u32 = 6;
 /// system call is made again.
 pub const RECOUNT: u32 = 7;
 
+/// Somebody else, such as the kernel, has written to memory since the last record: where, and
+/// how many bytes.
+pub const WROTE: u32 = 8;
+
 pub const HEADER_BYTES: usize = 8;
 
 const SLOT_BITS: u32 = 7;
@@ -149,6 +153,7 @@ impl Counter {
     fn special(&self, header: Header, value: Word) -> Option<u64> {
         match (u32::try_from(header.id()).ok()?, header.slots()) {
             (THREAD | STACK | FS_BASE | GS_BASE | REPEATED, 1) => Some(0),
+            (WROTE, 2) => Some(0),
             (UNDO | RECOUNT, 1) => Some(u64::from_le_bytes(value).wrapping_neg()),
             _ => None,
         }

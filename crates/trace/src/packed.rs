@@ -35,11 +35,15 @@ pub struct Packer {
 }
 
 impl Packer {
-    /// Adds a record: its header without its complement, and its slots.
+    /// Adds a record.
+    pub fn add(&mut self, id: u32, slots: &[u64]) {
+        self.push(id << SLOT_BITS | slots.len() as u32, slots.iter().copied());
+    }
+
+    /// Adds a record by its header without its complement.
     #[inline]
-    fn add(&mut self, header: Header, slots: &[[u8; 8]]) {
+    fn push(&mut self, symbol: u32, slots: impl Iterator<Item = u64>) {
         self.records += 1;
-        let symbol = header.0 as u32;
         if self.course.foretell() == symbol {
             self.foretold += 1;
         } else {
@@ -50,7 +54,7 @@ impl Packer {
         self.course.went(symbol);
         for value in self.values.of(symbol).iter_mut().zip(slots) {
             let (seen, slot) = value;
-            let difference = zigzag(seen.meets(u64::from_le_bytes(*slot)));
+            let difference = zigzag(seen.meets(slot));
             let length = 8 - difference.leading_zeros() as usize / 8;
             self.lengths.push(length as u8);
             if length > 0 {
@@ -72,7 +76,8 @@ impl Packer {
             let Some(slots) = words.get(at + 1..end) else {
                 return false;
             };
-            self.add(header, slots);
+            let values = slots.iter().map(|slot| u64::from_le_bytes(*slot));
+            self.push(header.0 as u32, values);
             at = end;
         }
         rest.is_empty()

@@ -115,6 +115,13 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// The stack pointer before an instruction, if it is known.
+    pub fn stack_before(&self, instruction: usize, values: &Values) -> Option<u64> {
+        self.stack[instruction].map(|stack| stack.of(&values.0))
+    }
+}
+
 impl Planned {
     /// The lowest address and the size.
     #[inline]

@@ -1,0 +1,151 @@
+//! The course of a run, from the records of its trace.
+
+use crate::control::{Control, Position};
+use crate::units::{Turn, Unit};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use why_trace::plan::{Before, Values};
+use why_trace::{FIRST_UNIT_ID, FS_BASE, GS_BASE, RECOUNT, REPEATED, STACK, THREAD, UNDO, WROTE};
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the trace holds a record that nobody knows")]
+pub struct Unknown;
+
+/// Where the threads are, between two records.
+#[derive(Clone, Default)]
+pub struct Course {
+    threads: FxHashMap<u64, Thread>,
+    thread: u64,
+    /// Of the next instruction.
+    pub position: Position,
+    /// The last unit's record: what comes next may say that not all of it was executed.
+    pending: Option<Pending>,
+}
+
+#[derive(Clone, Default)]
+struct Thread {
+    before: Before,
+    control: Control,
+}
+
+#[derive(Clone)]
+struct Pending {
+    unit: usize,
+    executed: usize,
+    slots: Vec<u64>,
+}
+
+/// A unit that was executed, or a part of it.
+pub struct Executed<'a> {
+    pub unit: usize,
+    pub thread: u64,
+    /// Of its first instruction.
+    pub position: Position,
+    /// What decided over each of its instructions.
+    pub decided: &'a [Option<Position>],
+    /// Where the accesses of the plan were.
+    pub accesses: &'a [Range<u64>],
+}
+
+/// Who is told what happened.
+pub trait Sink {
+    fn executed(&mut self, executed: Executed<'_>);
+
+    /// Somebody else wrote to memory.
+    fn wrote(&mut self, position: Position, bytes: Range<u64>);
+}
+
+/// Room that is used again for each unit.
+#[derive(Default)]
+pub struct Room {
+    values: Values,
+    decided: Vec<Option<Position>>,
+    accesses: Vec<Range<u64>>,
+}
+
+impl Course {
+    /// The next record.
+    pub fn read(
+        &mut self,
+        id: u64,
+        slots: &[u64],
+        units: &[(usize, usize)],
+        known: &[Unit],
+        room: &mut Room,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Unknown> {
+        let unit = usize::try_from(id).ok().and_then(|id| id.checked_sub(FIRST_UNIT_ID as usize));
+        if let Some(unit) = unit {
+            let (unit, executed) = *units.get(unit).ok_or(Unknown)?;
+            self.settle(known, room, sink);
+            self.pending = Some(Pending { unit, executed, slots: slots.to_vec() });
+            return Ok(());
+        }
+        match (id as u32, slots) {
+            (UNDO, [undone]) => {
+                let pending = self.pending.as_mut().ok_or(Unknown)?;
+                let left = pending.executed.checked_sub(*undone as usize).ok_or(Unknown)?;
+                pending.executed = left;
+            }
+            // What an interrupted string instruction has done so far, it does when it goes on.
+            (REPEATED | RECOUNT, [_]) => {}
+            (id, slots) => {
+                self.settle(known, room, sink);
+                let thread = self.threads.entry(self.thread).or_default();
+                match (id, slots) {
+                    (THREAD, [thread]) => self.thread = *thread,
+                    (STACK, [value]) => thread.before.stack = *value,
+                    (FS_BASE, [value]) => thread.before.fs = *value,
+                    (GS_BASE, [value]) => thread.before.gs = *value,
+                    (WROTE, [at, size]) => {
+                        let bytes = *at..at.wrapping_add(*size);
+                        sink.wrote(self.position.saturating_sub(1), bytes);
+                    }
+                    _ => return Err(Unknown),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is pending has happened as it was told.
+    pub fn settle(&mut self, known: &[Unit], room: &mut Room, sink: &mut dyn Sink) {
+        let Some(Pending { unit: number, executed, slots }) = self.pending.take() else {
+            return;
+        };
+        let unit = &known[number];
+        let Thread { before, control } = self.threads.entry(self.thread).or_default();
+        control.unwound(before.stack);
+        let stack = unit.plan.compute(*before, executed, &slots, &mut room.values);
+        room.decided.clear();
+        for (index, insn) in unit.instructions[..executed].iter().enumerate() {
+            let stack = unit.plan.stack_before(index, &room.values);
+            if let Some(stack) = stack {
+                control.unwound(stack);
+            }
+            room.decided.push(control.at(insn.address));
+            let position = self.position + index as Position;
+            match insn.turn {
+                Turn::None => {}
+                Turn::Branch { meet } => control.branch(position, meet),
+                Turn::Call => control.call(Some(position), stack.unwrap_or(before.stack)),
+            }
+        }
+        // Otherwise it is told before the thread goes on.
+        before.stack = stack.unwrap_or(0);
+        let accesses = &unit.plan.accesses[..unit.first_access[executed]];
+        room.accesses.clear();
+        room.accesses.extend(accesses.iter().map(|access| {
+            let (address, size) = access.range(&room.values);
+            address..address.wrapping_add(size)
+        }));
+        sink.executed(Executed {
+            unit: number,
+            thread: self.thread,
+            position: self.position,
+            decided: &room.decided,
+            accesses: &room.accesses,
+        });
+        self.position += executed as Position;
+    }
+}

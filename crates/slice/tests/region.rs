@@ -1,0 +1,359 @@
+//! Slices of real programs, compared with the naive way: every byte remembers which step has
+//! defined it last, and over a step decided the last branch of the same call on which its
+//! block depends by definition.
+
+use iced_x86::{FlowControl, InstructionInfoFactory, Register, UsedMemory};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use why_effects::{Cell, Effects, Place, Size, effects};
+use why_flow::{Graph, PostDominators};
+use why_slice::Ways;
+use why_slice::region::{Builder, Criterion, Options, Region};
+use why_trace::shape::{Planner, Shape};
+use why_trace::{FIRST_UNIT_ID, STACK, THREAD};
+
+#[path = "region/stepped.rs"]
+mod stepped;
+
+use stepped::{Image, Step, Stepped, stepped};
+
+const PROGRAMS: [(&str, &str); 7] = [
+    (
+        "loop",
+        "int result, other; int main(void) { int s = 0, t = 1; for (int i = 0; i < 20; i++) { if (i % 3) s += i; else t ^= i; } other = t; result = s; return 0; }",
+    ),
+    (
+        "recursion",
+        "int result; int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); } int main(void) { volatile int depth = 6; result = fib(depth); return 0; }",
+    ),
+    (
+        "pointers",
+        "int result, noise; static int twice(int n) { return 2 * n; } static int half(int n) { noise++; return n / 2; } static int (*table[2])(int) = { twice, half }; int main(void) { int n = 3; for (int i = 0; i < 8; i++) n += table[i & 1](n); result = n; return 0; }",
+    ),
+    (
+        "structs",
+        "struct s { long a, b, c; char name[16]; }; int result; static struct s all[4]; static struct s made(long n) { struct s it = { n, n * n, 7, \"name\" }; it.name[n] = 'x'; return it; } int main(void) { for (int i = 0; i < 4; i++) all[i] = made(i); struct s copy = all[2]; result = copy.b + copy.name[2]; return 0; }",
+    ),
+    (
+        "copies",
+        "int result; static char from[32] = \"what is to be copied\", to[32]; int main(void) { int n = 0; while (from[n]) { to[n] = from[n]; n++; } for (int i = 0; i < n; i++) if (to[i] == 'o') result += i; return 0; }",
+    ),
+    (
+        "switch",
+        "int result; static int choose(int n, int m) { switch (n) { case 0: return m * 3; case 1: return m + 17; case 2: m ^= 5; break; case 3: m -= 9; break; case 4: return m / 3; case 5: m += n * m; break; case 6: return ~m; default: return 1; } return m + 1; } int main(void) { int m = 5; for (volatile int i = 0; i < 9; i++) m = choose(i, m); result = m; return 0; }",
+    ),
+    (
+        "floats",
+        "int result; static double at[8]; int main(void) { double s = 0; for (int i = 0; i < 8; i++) at[i] = i * 0.5 + 1; for (int i = 0; i < 8; i++) if (at[i] > 2.0) s += at[i] * at[7 - i]; result = (int)s; return 0; }",
+    ),
+];
+
+/// There are several, even of short runs.
+const CHUNK: u64 = 50;
+
+/// Where ways meet, by the functions that were executed.
+struct OfImage<'a> {
+    image: &'a Image,
+}
+
+impl Ways for OfImage<'_> {
+    fn meet(&self, branch: u64) -> Option<u64> {
+        let graph = Graph::of(self.image, self.image.function(branch)?);
+        let block = graph.blocks.iter().position(|block| block.last == branch)?;
+        let meet = PostDominators::of(&graph).behind(why_flow::BlockId(block))?;
+        Some(graph.block(meet).start)
+    }
+}
+
+fn value(registers: &libc::user_regs_struct, register: Register) -> u64 {
+    let r = registers;
+    let all = [
+        r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12,
+        r.r13, r.r14, r.r15,
+    ];
+    match register.is_gpr() {
+        true => all[register.full_register().number()],
+        false => 0,
+    }
+}
+
+/// The product's way: the steps as records of a trace.
+fn region(run: &Stepped) -> Region {
+    let mut builder = Builder::new(OfImage { image: &run.image }, CHUNK);
+    let mut ids: HashMap<(u64, usize), u32> = HashMap::new();
+    let mut next_id = FIRST_UNIT_ID;
+    builder.record(THREAD, &[1]).unwrap();
+    builder.record(STACK, &[run.steps[0].registers.rsp]).unwrap();
+    let mut at = 0;
+    while at < run.steps.len() {
+        let mut length = 1;
+        while length < 12
+            && run.steps[at + length - 1].insn.flow_control() == FlowControl::Next
+            && at + length < run.steps.len()
+        {
+            length += 1;
+        }
+        let steps = &run.steps[at..at + length];
+        let mut planner = Planner::default();
+        steps.iter().for_each(|step| planner.instruction(&step.insn));
+        let shape: Arc<Shape> = Arc::new(planner.finish());
+        let first = *ids.entry((steps[0].insn.ip(), length)).or_insert_with(|| {
+            builder.learn(&[Arc::clone(&shape)]);
+            let first = next_id;
+            next_id += length as u32 + 1;
+            first
+        });
+        let mut slots = Vec::new();
+        for (index, told) in shape.told.iter().enumerate() {
+            let registers = match run.steps.get(at + index) {
+                Some(step) => &step.registers,
+                None => &run.end,
+            };
+            for register in told {
+                assert!(register.is_gpr(), "no vectors select addresses here");
+                slots.push(value(registers, *register));
+            }
+        }
+        builder.record(first + length as u32, &slots).unwrap();
+        at += length;
+    }
+    builder.finish().unwrap()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Byte {
+    Cell(Cell),
+    Memory(u64),
+}
+
+/// The naive way.
+struct Naive {
+    /// What each step was computed from: by value, by address, and by decision.
+    data: Vec<Vec<Option<Dependent>>>,
+    last: HashMap<Byte, (usize, usize)>,
+    decided: Vec<Option<usize>>,
+    decisions: BTreeMap<usize, Vec<(usize, usize)>>,
+}
+
+/// A byte that a step defined: the definitions that it depends on.
+struct Dependent {
+    values: Vec<(usize, usize)>,
+    addresses: Vec<(usize, usize)>,
+    frame: bool,
+}
+
+impl Naive {
+    fn of(run: &Stepped) -> Naive {
+        let mut factory = InstructionInfoFactory::new();
+        let mut naive = Naive {
+            data: Vec::new(),
+            last: HashMap::new(),
+            decided: decided(run),
+            decisions: BTreeMap::new(),
+        };
+        for (number, step) in run.steps.iter().enumerate() {
+            let told = effects(&step.insn, &mut factory);
+            let operands = operands(step, &mut factory, &told, run.steps.get(number + 1));
+            let bytes = |place: &Place| -> Vec<Byte> {
+                match place {
+                    Place::Cells(cells) => cells.clone().map(Byte::Cell).collect(),
+                    Place::Memory { operand, bytes } => bytes
+                        .clone()
+                        .map(|byte| Byte::Memory(operands[*operand].0 + u64::from(byte)))
+                        .collect(),
+                    Place::String { operand } => {
+                        let (at, size) = operands[*operand];
+                        (at..at + size).map(Byte::Memory).collect()
+                    }
+                }
+            };
+            let address = |place: &Place| -> Vec<Byte> {
+                match place {
+                    Place::Memory { operand, .. } | Place::String { operand } => {
+                        let cells = told.operands[*operand].address.iter().cloned();
+                        cells.flatten().map(Byte::Cell).collect()
+                    }
+                    Place::Cells(_) => Vec::new(),
+                }
+            };
+            let last = |naive: &Naive, bytes: Vec<Byte>| -> Vec<(usize, usize)> {
+                bytes.iter().filter_map(|byte| naive.last.get(byte).copied()).collect()
+            };
+            let mut decision = Vec::new();
+            for place in &told.decides {
+                decision.extend(last(&naive, bytes(place)));
+                decision.extend(last(&naive, address(place)));
+            }
+            naive.decisions.insert(number, decision);
+            let (mut defined, mut new) = (Vec::new(), Vec::new());
+            for part in &told.parts {
+                let places = [&part.to].into_iter().chain(&part.lanes).chain(&part.whole);
+                let addresses: Vec<_> =
+                    places.flat_map(|place| last(&naive, address(place))).collect();
+                for (index, byte) in bytes(&part.to).into_iter().enumerate() {
+                    let lane = index / part.width as usize * part.width as usize;
+                    let mut values = Vec::new();
+                    for place in &part.lanes {
+                        let all = bytes(place);
+                        let end = all.len().min(lane + part.width as usize);
+                        values.extend(last(&naive, all[lane..end].to_vec()));
+                    }
+                    for place in &part.whole {
+                        values.extend(last(&naive, bytes(place)));
+                    }
+                    new.push((byte, (number, defined.len())));
+                    let addresses = addresses.clone();
+                    defined.push(Some(Dependent { values, addresses, frame: part.frame }));
+                }
+            }
+            naive.last.extend(new);
+            naive.data.push(defined);
+        }
+        naive
+    }
+
+    fn slice(&self, criterion: &[Byte], options: Options) -> BTreeSet<usize> {
+        let mut open: Vec<(usize, usize)> =
+            criterion.iter().filter_map(|byte| self.last.get(byte).copied()).collect();
+        let (mut seen, mut slice, mut deciding) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        while let Some(definition) = open.pop() {
+            let (step, index) = definition;
+            let dependent = self.data[step][index].as_ref().expect("it was defined");
+            if dependent.frame || !seen.insert(definition) {
+                continue;
+            }
+            open.extend(&dependent.values);
+            if !options.thin {
+                open.extend(&dependent.addresses);
+            }
+            let mut belongs = step;
+            while slice.insert(belongs) && !options.thin && !options.data {
+                let Some(branch) = self.decided[belongs] else {
+                    break;
+                };
+                if deciding.insert(branch) {
+                    open.extend(&self.decisions[&branch]);
+                }
+                belongs = branch;
+            }
+        }
+        slice
+    }
+}
+
+/// Where the operands of a step were.
+fn operands(
+    step: &Step,
+    factory: &mut InstructionInfoFactory,
+    told: &Effects,
+    next: Option<&Step>,
+) -> Vec<(u64, u64)> {
+    use iced_x86::OpAccess as A;
+    let never = [A::None, A::NoMemAccess];
+    let memory = factory.info(&step.insn).used_memory().iter();
+    let memory = memory.filter(|memory| !never.contains(&memory.access()));
+    let place = |(memory, operand): (&UsedMemory, &why_effects::Operand)| {
+        let at = memory.virtual_address(0, |register, _, _| Some(value(&step.registers, register)));
+        let at = at.expect("an address");
+        match operand.size {
+            Size::Bytes(size) => (at, size.into()),
+            Size::String(_) => {
+                let after = value(&next.expect("a next step").registers, memory.base());
+                (at, after.wrapping_sub(at))
+            }
+        }
+    };
+    memory.zip(&told.operands).map(place).collect()
+}
+
+/// What decided over each step, by the definition.
+fn decided(run: &Stepped) -> Vec<Option<usize>> {
+    let mut graphs: HashMap<u64, Graph> = HashMap::new();
+    let mut decided = Vec::new();
+    // Of each call: the step that made it, and its branches so far.
+    let mut calls = vec![(None, Vec::new())];
+    for (number, step) in run.steps.iter().enumerate() {
+        let address = step.insn.ip();
+        let function = run.image.function(address).expect("a function");
+        let graph = graphs.entry(function).or_insert_with(|| Graph::of(&run.image, function));
+        let (call, branches) = calls.last_mut().expect("a call");
+        let branch = branches.iter().rev().find(|(_, branch)| depends(graph, address, *branch));
+        decided.push(branch.map(|(step, _)| *step).or(*call));
+        match step.insn.flow_control() {
+            FlowControl::ConditionalBranch | FlowControl::IndirectBranch => {
+                branches.push((number, address));
+            }
+            FlowControl::Call | FlowControl::IndirectCall => {
+                calls.push((Some(number), Vec::new()));
+            }
+            FlowControl::Return => drop(calls.pop()),
+            _ => {}
+        }
+    }
+    decided
+}
+
+fn depends(graph: &Graph, address: u64, branch: u64) -> bool {
+    let block = |address: u64| {
+        let mut blocks = graph.blocks.iter();
+        blocks.position(|block| (block.start..=block.last).contains(&address)).expect("a block")
+    };
+    let (to, from) = (block(address), block(branch));
+    let ends_without = |from: usize| {
+        let mut seen = vec![false; graph.blocks.len()];
+        let mut open = vec![from];
+        while let Some(block) = open.pop() {
+            if block == to || std::mem::replace(&mut seen[block], true) {
+                continue;
+            }
+            if graph.blocks[block].ends {
+                return true;
+            }
+            open.extend(graph.blocks[block].successors.iter().map(|successor| successor.0));
+        }
+        false
+    };
+    let always: Vec<bool> = graph.blocks[from]
+        .successors
+        .iter()
+        .map(|successor| successor.0 == to || !ends_without(successor.0))
+        .collect();
+    always.contains(&true) && always.contains(&false)
+}
+
+#[test]
+fn slices_are_those_of_the_naive_way() {
+    for (name, source) in PROGRAMS {
+        for level in ["-O0", "-O1", "-O2"] {
+            let run = stepped(source, &[level]);
+            let region = region(&run);
+            let naive = Naive::of(&run);
+            assert_eq!(region.length, run.steps.len() as u64);
+            let at = run.image.symbol("result");
+            let all = [(false, false), (false, true), (true, false)];
+            for options in all.map(|(thin, data)| Options { thin, data }) {
+                let criterion = Criterion {
+                    position: region.length,
+                    thread: 1,
+                    cells: Vec::new(),
+                    memory: std::iter::once(at..at + 4).collect(),
+                };
+                let slice = region.slice(&criterion, options).unwrap();
+                let found: BTreeSet<usize> =
+                    slice.iter().map(|(position, _)| *position as usize).collect();
+                let bytes: Vec<Byte> = (at..at + 4).map(Byte::Memory).collect();
+                let expected = naive.slice(&bytes, options);
+                let missing: Vec<_> = expected.difference(&found).collect();
+                let more: Vec<_> = found.difference(&expected).collect();
+                assert!(
+                    missing.is_empty() && more.is_empty(),
+                    "{name} {level} {options:?}: missing {missing:?}, more {more:?}, of {}",
+                    run.steps.len()
+                );
+                assert!(!expected.is_empty(), "{name} {level}");
+                println!("{name} {level} {options:?}: {} of {}", found.len(), run.steps.len());
+            }
+        }
+    }
+}
