@@ -18,7 +18,6 @@ use why_reduce::trees::{Draft, Search, Variant, hdd, hdd_star};
 use why_reduce::units::{Sort, Unit, sort_of};
 use why_syntax::grammar::{Grammar, Recursion};
 use why_syntax::languages::Language;
-use why_tree::Tree;
 
 const BUG_C: &[u8] = include_bytes!("../../syntax/tests/samples/bug.c");
 
@@ -228,67 +227,4 @@ fn arithmetic_of_figure_5_2() {
     let left = String::from_utf8(left).unwrap();
     println!("figure 5.2: {left} in {tests} tests   (thesis: (1 / (2 - 2)) + 1)");
     assert_eq!(left, "(1/(2-2))+1");
-}
-
-/// A tree in which each node has `branches` parts, of which `needed` are needed if the node is;
-/// every leaf is a byte that tells whether it is needed.
-fn balanced(branches: usize, needed: usize, depth: usize) -> (Tree, Vec<u8>) {
-    let leaves = branches.pow(u32::try_from(depth).unwrap());
-    let mut text = vec![b'.'; leaves];
-    let mut tree = Tree::rooted("node", 0..leaves, Vec::new());
-    let kind = tree.kind("node");
-    let mut level = vec![(Tree::ROOT, 0..leaves, true)];
-    for _ in 0..depth {
-        let mut next = Vec::new();
-        for (parent, span, is_needed) in level {
-            let width = span.len() / branches;
-            for branch in 0..branches {
-                let start = span.start + branch * width;
-                let id = tree.add(parent, kind, start..start + width, Vec::new());
-                // Not the first ones: those would be found too soon.
-                let is_needed = is_needed && branch >= branches - needed;
-                next.push((id, start..start + width, is_needed));
-            }
-        }
-        level = next;
-    }
-    for (_, span, is_needed) in level {
-        text[span.start] = if is_needed { b'x' } else { b'.' };
-    }
-    (tree, text)
-}
-
-#[test]
-fn tests_grow_as_the_thesis_says() {
-    let mut growth = Vec::new();
-    for (name, theirs, branches, needed, depths) in [
-        ("(4, 1)", "log n", 4, 1, 2..=6),
-        ("(4, 2)", "n", 4, 2, 2..=5),
-        ("(2, 2)", "n^2", 2, 2, 3..=8),
-    ] {
-        println!("(b, m) = {name}, at most {theirs}");
-        let mut counts = Vec::new();
-        for depth in depths {
-            let (tree, text) = balanced(branches, needed, depth);
-            let wanted = text.iter().filter(|byte| **byte == b'x').count();
-            let test = |left: &[u8]| left.iter().filter(|byte| **byte == b'x').count() == wanted;
-            // Leaves are alike, so texts are no measure of how many tests there are.
-            let mut oracle = Function::new(|left: &[u8]| fails(test(left)));
-            let mut draft = Draft::new(&tree, &text);
-            hdd(&mut draft, Variant::All, Search::DDMIN, &mut oracle).unwrap();
-            let (tests, left) = (oracle.tests, draft.render());
-            assert_eq!(left.len(), wanted);
-            println!("  n = {:5}  tests {tests}", text.len());
-            counts.push((text.len() as f64, tests as f64));
-        }
-        growth.push(counts);
-    }
-    // How the last tree compares with the first: by what the thesis allows, and no more.
-    let ratio = |counts: &[(f64, f64)], of: fn(f64) -> f64| {
-        let (first, last) = (counts[0], counts[counts.len() - 1]);
-        (last.1 / first.1) / (of(last.0) / of(first.0))
-    };
-    assert!(ratio(&growth[0], f64::ln) < 1.2);
-    assert!(ratio(&growth[1], |n| n) < 1.2);
-    assert!(ratio(&growth[2], |n| n * n) < 1.2);
 }
