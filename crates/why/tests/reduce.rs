@@ -7,6 +7,7 @@ mod crashes;
 mod misbehaviour;
 #[path = "reduce/setting.rs"]
 mod setting;
+mod support;
 
 use setting::Setting;
 use std::fs;
