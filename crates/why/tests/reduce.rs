@@ -5,6 +5,8 @@
 mod crashes;
 #[path = "reduce/misbehaviour.rs"]
 mod misbehaviour;
+#[path = "reduce/places.rs"]
+mod places;
 #[path = "reduce/setting.rs"]
 mod setting;
 mod support;

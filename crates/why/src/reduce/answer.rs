@@ -42,8 +42,8 @@ pub struct Answer {
     after: Sizes,
     counts: Counts,
     failure: String,
-    /// More may be possible.
-    ended_early: bool,
+    /// What goes on, if more may be possible.
+    more: Option<&'static str>,
     /// Nothing can be left out alone, and that was tried.
     minimal: bool,
     time: Duration,
@@ -54,7 +54,12 @@ pub struct Answer {
 
 impl Answer {
     /// Of what is left now, whether or not more is possible.
-    pub fn new(reduction: &Reduction, path: &Path, ended_early: bool, minimal: bool) -> Answer {
+    pub fn new(
+        reduction: &Reduction,
+        path: &Path,
+        more: Option<&'static str>,
+        minimal: bool,
+    ) -> Answer {
         let Reduction { files, shape, tester, .. } = reduction;
         let best = shape.files(tester.best());
         let after = Sizes::of(&best);
@@ -63,7 +68,7 @@ impl Answer {
             before: Sizes::of(files),
             counts: tester.counts().clone(),
             failure: reduction.failure.clone(),
-            ended_early,
+            more,
             minimal,
             time: reduction.start.elapsed(),
             path: path.display().to_string(),
@@ -119,8 +124,8 @@ impl Answer {
                 counts.flaky
             );
         }
-        if self.ended_early {
-            let _ = writeln!(text, "budget    used up: more may be possible, --resume goes on");
+        if let Some(more) = self.more {
+            let _ = writeln!(text, "budget    used up: more may be possible, {more}");
         }
         text.push_str(&not_smaller::text(&self.parts, self.parts_left_out));
         text
