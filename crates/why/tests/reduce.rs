@@ -289,6 +289,12 @@ fn people_read_it() {
     assert!(without[11].starts_with(last) && without[11].ends_with('…'), "{told}");
     assert!(told.ends_with("  … and 2 tokens more\n"), "{told}");
 
+    let long = format!("echo {} >&2; exit 3", "very ".repeat(40));
+    let told = setting.reduce(&["in.txt", "--", "sh", "-c", &long]).stdout;
+    let told = String::from_utf8(told).unwrap();
+    assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+    assert!(told.starts_with("failure   exit 3: very very") && told.contains("…\n"), "{told}");
+
     let why = setting.command(&arguments);
     let words: Vec<_> = why.get_args().map(|word| word.to_str().unwrap()).collect();
     let line = format!("stty cols 80; {} {}", why.get_program().to_str().unwrap(), words.join(" "));

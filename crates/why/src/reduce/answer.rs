@@ -1,7 +1,7 @@
 //! What came of a reduction, and why the result is not smaller.
 
 use super::Reduction;
-use super::not_smaller::{self, Part};
+use super::not_smaller::{self, COLUMNS, Part, shortened};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -106,7 +106,8 @@ impl Answer {
         let mut text = String::new();
         let share = 100.0 * after.bytes as f64 / before.bytes.max(1) as f64;
         let seconds = self.time.as_secs_f64();
-        let _ = writeln!(text, "failure   {}", self.failure);
+        let failure = shortened(&self.failure, COLUMNS - "failure   ".len(), 0);
+        let _ = writeln!(text, "failure   {failure}");
         let _ = writeln!(
             text,
             "reduced   {} -> {} bytes ({share:.2} %), {} -> {} tokens, {} -> {} lines",
@@ -114,8 +115,11 @@ impl Answer {
         );
         let _ = writeln!(
             text,
-            "          {} tests in {seconds:.1} s, {} accepted; the result is {}",
-            counts.tests, counts.accepted, self.path
+            "          {} {} in {seconds:.1} s, {} accepted; the result is {}",
+            counts.tests,
+            if counts.tests == 1 { "test" } else { "tests" },
+            counts.accepted,
+            self.path
         );
         if counts.flaky > 0 {
             let _ = writeln!(
