@@ -4,6 +4,7 @@ mod bench;
 mod fixtures;
 mod process;
 mod races;
+mod scaling;
 mod soak;
 mod workspace;
 
@@ -25,6 +26,7 @@ enum Command {
     Soak(soak::Args),
     Fixtures(fixtures::Args),
     Races(races::Args),
+    Scaling(scaling::Args),
 }
 
 fn main() -> ExitCode {
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Soak(args) => soak::main(args),
         Command::Fixtures(args) => fixtures::main(args),
         Command::Races(args) => races::main(args),
+        Command::Scaling(args) => scaling::main(args),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("xtask: {error}");

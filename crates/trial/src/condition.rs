@@ -128,8 +128,12 @@ fn plain_term(rest: &mut &str) -> Result<Condition, BadCondition> {
 
 fn simple(text: &str) -> Result<Condition, BadCondition> {
     let bad = || {
+        let what = match text {
+            "" => "a term is missing".to_owned(),
+            _ => format!("{text:?} is no term"),
+        };
         BadCondition(format!(
-            "{text:?} is no term; those are exit=N, signal=NAME, stdout~/RE/, stderr~/RE/, file:PATH~/RE/ and time>N"
+            "{what}; those are exit=N, signal=NAME, stdout~/RE/, stderr~/RE/, file:PATH~/RE/ and time>N"
         ))
     };
     if let Some(status) = text.strip_prefix("exit=") {
@@ -175,7 +179,8 @@ fn pattern<'a>(rest: &mut &'a str, after: &'a str) -> Result<String, BadConditio
 }
 
 fn word(rest: &mut &str, word: &str) -> bool {
-    let after = rest.strip_prefix(word).filter(|after| after.starts_with(char::is_whitespace));
+    let ends = |after: &&str| after.is_empty() || after.starts_with(char::is_whitespace);
+    let after = rest.strip_prefix(word).filter(ends);
     match after {
         Some(after) => {
             *rest = after.trim_start();
@@ -210,6 +215,14 @@ mod tests {
         assert!(holds("exit=1 and stderr~/a\\/b/ and not time>3", one, "a/b"));
         assert!(holds("signal=SEGV or stdout~/u/", one, ""));
         assert!(holds("signal=SIGSEGV", Ended::Signal(11), ""));
+    }
+
+    #[test]
+    fn a_term_that_is_missing_is_missed() {
+        for text in ["exit=1 and", "exit=1 or not", "not"] {
+            let error = Condition::parse(text).expect_err(text).to_string();
+            assert!(error.starts_with("--fails-if: a term is missing"), "{error}");
+        }
     }
 
     #[test]

@@ -16,6 +16,10 @@ pub struct Files(pub Vec<(PathBuf, Vec<u8>)>);
 pub enum FilesError {
     #[error("cannot read {}: {error}", path.display())]
     Unreadable { path: PathBuf, error: io::Error },
+    #[error("{} leads back to a directory that it is in; leave it out", .0.display())]
+    Endless(PathBuf),
+    #[error("{} is neither a file nor a directory; leave it out", .0.display())]
+    Special(PathBuf),
     #[error("{} has no name of its own; name a file or a directory", .0.display())]
     Nameless(PathBuf),
     #[error("two inputs are called {}; give them different names", .0.display())]
@@ -28,7 +32,7 @@ impl Files {
         let mut files = Files::default();
         for input in inputs {
             let name = input.file_name().ok_or_else(|| FilesError::Nameless(input.clone()))?;
-            files.add(input, Path::new(name))?;
+            files.add(input, Path::new(name), &mut Vec::new())?;
         }
         files.0.sort();
         match files.0.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -37,17 +41,34 @@ impl Files {
         }
     }
 
-    fn add(&mut self, from: &Path, name: &Path) -> Result<(), FilesError> {
+    /// Links are followed, but not round and round: `inside` are the directories on the way.
+    fn add(
+        &mut self,
+        from: &Path,
+        name: &Path,
+        inside: &mut Vec<PathBuf>,
+    ) -> Result<(), FilesError> {
         let unreadable = |error| FilesError::Unreadable { path: from.to_owned(), error };
-        if !from.is_dir() {
+        let file = std::fs::metadata(from).map_err(unreadable)?;
+        if !file.is_dir() {
+            // One that is named itself may be a pipe, as a shell makes them.
+            if !file.is_file() && !inside.is_empty() {
+                return Err(FilesError::Special(from.to_owned()));
+            }
             let content = std::fs::read(from).map_err(unreadable)?;
             self.0.push((name.to_owned(), content));
             return Ok(());
         }
+        let real = from.canonicalize().map_err(unreadable)?;
+        if inside.contains(&real) {
+            return Err(FilesError::Endless(from.to_owned()));
+        }
+        inside.push(real);
         for entry in std::fs::read_dir(from).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
-            self.add(&entry.path(), &name.join(entry.file_name()))?;
+            self.add(&entry.path(), &name.join(entry.file_name()), inside)?;
         }
+        inside.pop();
         Ok(())
     }
 

@@ -17,6 +17,7 @@ mod room;
 mod run;
 mod seen;
 mod slurm;
+mod telling;
 mod tracer;
 mod worker;
 

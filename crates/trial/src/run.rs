@@ -6,7 +6,8 @@ use crate::files::Files;
 use crate::message::{Spec, Target};
 use crate::orphans::end_all;
 use crate::room::TestDirectory;
-use crate::seen::{Ended, Seen, telling_line};
+use crate::seen::{Ended, Seen};
+use crate::telling::telling_line;
 use crate::tracer::Tracer;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -68,7 +69,7 @@ pub fn run(
     Ok(Happened::Seen(Seen {
         ended,
         function: tracer.and_then(|tracer| tracer.function),
-        message: telling_line(&stderr),
+        message: telling_line(&stderr, directory.path()),
         milliseconds: time.as_millis() as u64,
         holds: spec.condition.as_ref().map(|condition| condition.holds(&facts)),
     }))
@@ -113,7 +114,11 @@ fn spawn(spec: &Spec, files: &Files, directory: &Path, traced: bool) -> io::Resu
     }
     let cannot = |error: io::Error| {
         let what = words[0].to_string_lossy();
-        io::Error::new(error.kind(), format!("cannot start {what}: {error}"))
+        let advice = match error.kind() {
+            io::ErrorKind::PermissionDenied => "; is it executable (chmod +x)?",
+            _ => "",
+        };
+        io::Error::new(error.kind(), format!("cannot start {what}: {error}{advice}"))
     };
     command.spawn().map_err(cannot)
 }

@@ -5,6 +5,7 @@ mod deltas;
 use crate::trial::{self, Failure, no_answer};
 use deltas::Deltas;
 use serde_json::json;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use why_reduce::lists::dd;
@@ -50,7 +51,11 @@ fn isolate(args: &Args) -> Result<(), Failure> {
     };
     let (mut passing, mut failing) = (read(&args.passing)?, read(&args.failing)?);
     let name = args.failing.file_name().map(PathBuf::from).unwrap_or_default();
-    let pool = args.trial.pool(vec![name.clone()], Shape::One(name))?;
+    if let Some(directory) = &args.output {
+        // Better known before there is anything to write.
+        std::fs::create_dir_all(directory).map_err(|error| cannot_write(directory, error))?;
+    }
+    let pool = args.trial.pool(std::slice::from_ref(&args.failing), Shape::One(name))?;
     let mut tester = Tester::new(pool, Unwatched, Limits { confirm: 1, ..Limits::default() });
     let failure = check(args, &failing, &passing, &mut tester)?;
 
@@ -125,8 +130,13 @@ fn closest(
 }
 
 fn write(directory: &Path, passing: &[u8], failing: &[u8]) -> Result<(), Failure> {
-    let cannot = |error| no_answer(format!("cannot write to {}: {error}", directory.display()));
-    std::fs::create_dir_all(directory).map_err(cannot)?;
-    std::fs::write(directory.join("passing"), passing).map_err(cannot)?;
-    std::fs::write(directory.join("failing"), failing).map_err(cannot)
+    for (name, text) in [("passing", passing), ("failing", failing)] {
+        let written = std::fs::write(directory.join(name), text);
+        written.map_err(|error| cannot_write(directory, error))?;
+    }
+    Ok(())
+}
+
+fn cannot_write(directory: &Path, error: io::Error) -> Failure {
+    no_answer(format!("cannot write to {}: {error}", directory.display()))
 }

@@ -14,6 +14,7 @@ use crate::trial::{self, Failure, no_answer};
 use algorithm::Algorithm;
 use answer::Answer;
 use output::Output;
+use plot::Plot;
 use reader::Syntax;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -118,6 +119,7 @@ struct Reduction {
     shape: Shape,
     output: Output,
     tester: Tester<Pool, Watch>,
+    plot: Option<Plot>,
     start: Instant,
     /// How the original fails.
     failure: String,
@@ -142,11 +144,11 @@ impl Reduction {
         let shape = Shape::of(&files);
         let original = shape.text(&files);
         let output = Output::new(&args.inputs, args.output.clone(), shape == Shape::Several)?;
-        let names = args.inputs.iter().filter_map(|input| input.file_name().map(PathBuf::from));
-        let pool = args.trial.pool(names.collect(), shape.clone())?;
+        let pool = args.trial.pool(&args.inputs, shape.clone())?;
         let identity = format!("{} {:?}", args.trial.identity(), args.confirm);
         let (verdicts, known) =
             Verdicts::open(output.verdicts(), &identity, &original, args.resume)?;
+        let plot = args.plot.as_deref().map(Plot::create).transpose()?;
         let trace = args.trace.as_deref();
         let watch = Watch::new(shape.clone(), output.clone(), verdicts, trace, original.len())?;
         let until = args.max_time.map(|time| start + time);
@@ -159,7 +161,7 @@ impl Reduction {
         match tester.check(&original) {
             Ok(Judgement { verdict: Verdict::Fails, reason }) => {
                 let failure = args.trial.failure(&reason);
-                Ok(Reduction { files, shape, output, tester, start, failure })
+                Ok(Reduction { files, shape, output, tester, plot, start, failure })
             }
             Ok(Judgement { reason, .. }) => {
                 tester.watcher.discard();
@@ -208,13 +210,23 @@ impl Reduction {
             None => self.tester.watcher.discard(),
         }
         written.map_err(no_answer)?;
-        let path = if args.in_place { self.output.replace_input()? } else { path };
-        if let Some(file) = &args.plot {
-            let cannot = |error| no_answer(format!("cannot write {}: {error}", file.display()));
-            plot::write(file, self.tester.watcher.sizes()).map_err(cannot)?;
+        let path = if args.in_place {
+            // Verdicts are of a run that began with another input.
+            self.tester.watcher.discard();
+            self.output.replace_input()?
+        } else {
+            path
+        };
+        if let Some(plot) = &mut self.plot {
+            plot.draw(self.tester.watcher.sizes())?;
         }
         let minimal = stopped.is_none() && args.algorithm.proves_minimal();
-        let answer = Answer::new(&self, &path, stopped.is_some(), minimal);
+        let more = match (stopped, args.in_place) {
+            (None, _) => None,
+            (Some(_), false) => Some("--resume goes on"),
+            (Some(_), true) => Some("the same command goes on"),
+        };
+        let answer = Answer::new(&self, &path, more, minimal);
         if args.json {
             println!("{}", answer.json());
         } else {

@@ -81,17 +81,20 @@ pub fn exit(outcome: Result<(), Failure>) -> ExitCode {
 }
 
 impl Args {
-    /// Those who make the tests of candidates that are called by these names.
-    pub fn pool(&self, names: Vec<PathBuf>, shape: Shape) -> Result<Pool, Failure> {
+    /// Those who make the tests of candidates, which are called as these inputs are.
+    pub fn pool(&self, inputs: &[PathBuf], shape: Shape) -> Result<Pool, Failure> {
         let (target, mut criterion) = match (&self.test, self.command.as_slice()) {
             (Some(script), _) => {
-                (Target::Script(self.wrapped(&[script.clone().into()])?), Criterion::Script)
+                let words = self.wrapped(&[script.clone().into()], inputs)?;
+                (Target::Script(words), Criterion::Script)
             }
             (None, []) => {
                 let message = "what fails? give a command behind `--`, or --test SCRIPT";
                 return Err(Failure::Misused(message.into()));
             }
-            (None, command) => (Target::Command(self.wrapped(command)?), Criterion::Same(None)),
+            (None, command) => {
+                (Target::Command(self.wrapped(command, inputs)?), Criterion::Same(None))
+            }
         };
         let condition = self.fails_if.as_deref().map(Condition::parse).transpose();
         let condition = condition.map_err(|error| Failure::Misused(error.to_string()))?;
@@ -100,6 +103,8 @@ impl Args {
         }
         catch_interrupts().map_err(no_answer)?;
         let memory = self.memory.map(|megabytes| megabytes << 20);
+        let names =
+            inputs.iter().filter_map(|input| input.file_name().map(PathBuf::from)).collect();
         let spec = Spec { target, names, condition, memory, family: family() };
         let (backend, why) = match self.backend {
             Where::Local => (Backend::Local, "/proc/self/exe".into()),
@@ -137,13 +142,17 @@ impl Args {
         format!("{test:?} {fails_if:?} {timeout:?} {memory:?} {runner:?} {command:?} {directory:?}")
     }
 
-    /// Tests run elsewhere: paths become absolute.
-    fn wrapped(&self, command: &[OsString]) -> Result<Vec<OsString>, Failure> {
+    /// Tests run elsewhere: paths become absolute, but for those of inputs, where candidates are.
+    fn wrapped(&self, command: &[OsString], inputs: &[PathBuf]) -> Result<Vec<OsString>, Failure> {
         let here = std::env::current_dir().map_err(no_answer)?;
+        // To many programs a dot or two is no path.
+        let is_no_path = |word: &OsString| ["", "@@", ".", ".."].iter().any(|other| word == other);
         let found = |word: &OsString| -> OsString {
             let path = here.join(word);
-            let is_file = !word.is_empty() && word != "@@" && path.exists();
-            if is_file { path.into() } else { word.clone() }
+            match path.exists() && !is_no_path(word) {
+                true => name_in(inputs, &path).unwrap_or(path).into(),
+                false => word.clone(),
+            }
         };
         let runner = self.runner.iter().flat_map(|runner| runner.split_whitespace());
         let mut words: Vec<OsString> = Vec::new();
@@ -162,6 +171,16 @@ impl Args {
         words.extend(arguments.iter().map(found));
         Ok(words)
     }
+}
+
+/// What a file that is an input, or in one, is called beside a test.
+fn name_in(inputs: &[PathBuf], path: &Path) -> Option<PathBuf> {
+    let path = path.canonicalize().ok()?;
+    inputs.iter().find_map(|input| {
+        let rest = path.strip_prefix(input.canonicalize().ok()?).ok()?.to_owned();
+        let name = Path::new(input.file_name()?);
+        Some(if rest == Path::new("") { name.to_owned() } else { name.join(rest) })
+    })
 }
 
 /// A name that no other run has, on this machine or another one.

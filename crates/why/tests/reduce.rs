@@ -5,8 +5,11 @@
 mod crashes;
 #[path = "reduce/misbehaviour.rs"]
 mod misbehaviour;
+#[path = "reduce/places.rs"]
+mod places;
 #[path = "reduce/setting.rs"]
 mod setting;
+mod support;
 
 use setting::Setting;
 use std::fs;
@@ -285,6 +288,12 @@ fn people_read_it() {
     let last = "  without needed_13_xxxxx…xxxxxxxx  exit 1: no needed_13_xxx";
     assert!(without[11].starts_with(last) && without[11].ends_with('…'), "{told}");
     assert!(told.ends_with("  … and 2 tokens more\n"), "{told}");
+
+    let long = format!("echo {} >&2; exit 3", "very ".repeat(40));
+    let told = setting.reduce(&["in.txt", "--", "sh", "-c", &long]).stdout;
+    let told = String::from_utf8(told).unwrap();
+    assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+    assert!(told.starts_with("failure   exit 3: very very") && told.contains("…\n"), "{told}");
 
     let why = setting.command(&arguments);
     let words: Vec<_> = why.get_args().map(|word| word.to_str().unwrap()).collect();

@@ -1,7 +1,7 @@
 //! What came of a reduction, and why the result is not smaller.
 
 use super::Reduction;
-use super::not_smaller::{self, Part};
+use super::not_smaller::{self, COLUMNS, Part, shortened};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -42,8 +42,8 @@ pub struct Answer {
     after: Sizes,
     counts: Counts,
     failure: String,
-    /// More may be possible.
-    ended_early: bool,
+    /// What goes on, if more may be possible.
+    more: Option<&'static str>,
     /// Nothing can be left out alone, and that was tried.
     minimal: bool,
     time: Duration,
@@ -54,7 +54,12 @@ pub struct Answer {
 
 impl Answer {
     /// Of what is left now, whether or not more is possible.
-    pub fn new(reduction: &Reduction, path: &Path, ended_early: bool, minimal: bool) -> Answer {
+    pub fn new(
+        reduction: &Reduction,
+        path: &Path,
+        more: Option<&'static str>,
+        minimal: bool,
+    ) -> Answer {
         let Reduction { files, shape, tester, .. } = reduction;
         let best = shape.files(tester.best());
         let after = Sizes::of(&best);
@@ -63,7 +68,7 @@ impl Answer {
             before: Sizes::of(files),
             counts: tester.counts().clone(),
             failure: reduction.failure.clone(),
-            ended_early,
+            more,
             minimal,
             time: reduction.start.elapsed(),
             path: path.display().to_string(),
@@ -101,7 +106,8 @@ impl Answer {
         let mut text = String::new();
         let share = 100.0 * after.bytes as f64 / before.bytes.max(1) as f64;
         let seconds = self.time.as_secs_f64();
-        let _ = writeln!(text, "failure   {}", self.failure);
+        let failure = shortened(&self.failure, COLUMNS - "failure   ".len(), 0);
+        let _ = writeln!(text, "failure   {failure}");
         let _ = writeln!(
             text,
             "reduced   {} -> {} bytes ({share:.2} %), {} -> {} tokens, {} -> {} lines",
@@ -109,8 +115,11 @@ impl Answer {
         );
         let _ = writeln!(
             text,
-            "          {} tests in {seconds:.1} s, {} accepted; the result is {}",
-            counts.tests, counts.accepted, self.path
+            "          {} {} in {seconds:.1} s, {} accepted; the result is {}",
+            counts.tests,
+            if counts.tests == 1 { "test" } else { "tests" },
+            counts.accepted,
+            self.path
         );
         if counts.flaky > 0 {
             let _ = writeln!(
@@ -119,8 +128,8 @@ impl Answer {
                 counts.flaky
             );
         }
-        if self.ended_early {
-            let _ = writeln!(text, "budget    used up: more may be possible, --resume goes on");
+        if let Some(more) = self.more {
+            let _ = writeln!(text, "budget    used up: more may be possible, {more}");
         }
         text.push_str(&not_smaller::text(&self.parts, self.parts_left_out));
         text

@@ -15,7 +15,7 @@ const MOST_BYTES: usize = 1 << 28;
 
 /// So many are told to people, each in a line of so many columns.
 const MOST_LINES: usize = 12;
-const COLUMNS: usize = 80;
+pub const COLUMNS: usize = 80;
 const LONGEST_TOKEN: usize = 24;
 
 /// A token that is left, and what happened without it, if that was tried.
@@ -97,7 +97,7 @@ fn most_telling(tried: &[(String, String)]) -> Vec<&(String, String)> {
 
 /// A text in one line of at most so many columns, with nothing in it that a terminal obeys. If
 /// it is longer, so many columns are for its end: both ends of a name tell it from others.
-fn shortened(text: &str, columns: usize, end: usize) -> String {
+pub fn shortened(text: &str, columns: usize, end: usize) -> String {
     let mut whole = String::new();
     for char in text.chars() {
         if char.is_control() { whole.extend(char.escape_default()) } else { whole.push(char) }

@@ -27,7 +27,7 @@ impl Output {
         path: Option<PathBuf>,
         several: bool,
     ) -> Result<Output, Failure> {
-        let path = path.unwrap_or_else(|| beside(&inputs[0]));
+        let path = path.unwrap_or_else(|| beside(&inputs[0], inputs.len() > 1));
         let same = |input: &PathBuf| match (input.canonicalize(), path.canonicalize()) {
             (Ok(input), Ok(path)) => input == path,
             _ => false,
@@ -36,7 +36,30 @@ impl Output {
             let message = format!("{} is the input; --in-place replaces it", path.display());
             return Err(Failure::Misused(message));
         }
-        Ok(Output { inputs: inputs.to_vec(), path, several })
+        let output = Output { inputs: inputs.to_vec(), path, several };
+        match output.obstacle() {
+            None => Ok(output),
+            Some(obstacle) => {
+                let path = output.path.display();
+                Err(no_answer(format!("{path} {obstacle}; -o says where else the result goes")))
+            }
+        }
+    }
+
+    /// What is at the place of the result, if that is not to be replaced.
+    fn obstacle(&self) -> Option<String> {
+        if !self.several {
+            return self.path.is_dir().then(|| "is a directory".to_owned());
+        }
+        if self.path.exists() && !self.path.is_dir() {
+            return Some("is no directory".to_owned());
+        }
+        // A directory is replaced as a whole, so it has to be an earlier result.
+        let is_input =
+            |name: &OsString| self.inputs.iter().any(|input| input.file_name() == Some(name));
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let other = entries.map(|entry| entry.file_name()).find(|name| !is_input(name))?;
+        Some(format!("holds more than an earlier result: {}", Path::new(&other).display()))
     }
 
     pub fn path(&self) -> &Path {
@@ -73,23 +96,31 @@ impl Output {
 
     /// Puts the result where the input was.
     pub fn replace_input(&self) -> Result<PathBuf, Failure> {
+        let cannot = |error: io::Error| {
+            let input = self.inputs[0].display();
+            no_answer(format!("cannot replace {input}: {error}; see {}", self.path.display()))
+        };
         if !self.several {
-            std::fs::rename(&self.path, &self.inputs[0]).map_err(no_answer)?;
+            // Whoever may read or execute the input may go on doing so, by whatever name.
+            let input = self.inputs[0].canonicalize().map_err(cannot)?;
+            let permissions = std::fs::metadata(&input).map_err(cannot)?.permissions();
+            std::fs::set_permissions(&self.path, permissions).map_err(cannot)?;
+            std::fs::rename(&self.path, &input).map_err(cannot)?;
             return Ok(self.inputs[0].clone());
         }
         for input in &self.inputs {
             let name = input.file_name().expect("inputs have names");
             let reduced = self.path.join(name);
             if input.is_dir() {
-                std::fs::remove_dir_all(input).map_err(no_answer)?;
+                std::fs::remove_dir_all(input).map_err(cannot)?;
             } else {
-                std::fs::remove_file(input).map_err(no_answer)?;
+                std::fs::remove_file(input).map_err(cannot)?;
             }
             if reduced.exists() {
-                std::fs::rename(&reduced, input).map_err(no_answer)?;
+                std::fs::rename(&reduced, input).map_err(cannot)?;
             }
         }
-        std::fs::remove_dir_all(&self.path).map_err(no_answer)?;
+        std::fs::remove_dir_all(&self.path).map_err(cannot)?;
         Ok(self.inputs[0].clone())
     }
 }
@@ -106,11 +137,12 @@ fn make_readable(path: &Path) -> io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666 & !mask))
 }
 
-/// `dir/name.ext` becomes `dir/name.reduced.ext`.
-fn beside(input: &Path) -> PathBuf {
+/// `dir/name.ext` becomes `dir/name.reduced.ext`; beside the first of several inputs there is a
+/// directory `dir/name.reduced`.
+fn beside(input: &Path, several: bool) -> PathBuf {
     let mut name = input.file_stem().unwrap_or_default().to_owned();
     name.push(".reduced");
-    if let Some(extension) = input.extension() {
+    if let Some(extension) = input.extension().filter(|_| !several) {
         name.push(".");
         name.push(extension);
     }

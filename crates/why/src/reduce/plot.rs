@@ -1,16 +1,35 @@
 //! The size over the tests, as a drawing. Both axes are logarithmic: what matters happens in
 //! the first tests, and in the last bytes.
 
-use std::fmt::Write;
-use std::io;
-use std::path::Path;
+use crate::trial::{Failure, no_answer};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 
 const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 400.0;
 const MARGIN: f64 = 60.0;
 
-pub fn write(file: &Path, sizes: &[(u64, usize)]) -> io::Result<()> {
-    std::fs::write(file, svg(sizes))
+pub struct Plot {
+    path: PathBuf,
+    file: File,
+}
+
+impl Plot {
+    /// Whether it can be written is known before there is anything to draw.
+    pub fn create(path: &Path) -> Result<Plot, Failure> {
+        let file = File::create(path).map_err(|error| cannot(path, error))?;
+        Ok(Plot { path: path.to_owned(), file })
+    }
+
+    pub fn draw(&mut self, sizes: &[(u64, usize)]) -> Result<(), Failure> {
+        self.file.write_all(svg(sizes).as_bytes()).map_err(|error| cannot(&self.path, error))
+    }
+}
+
+fn cannot(path: &Path, error: io::Error) -> Failure {
+    no_answer(format!("cannot write {}: {error}", path.display()))
 }
 
 fn svg(sizes: &[(u64, usize)]) -> String {

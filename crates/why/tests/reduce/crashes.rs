@@ -1,6 +1,9 @@
 //! A crash is the same if it is in the same function. Which one that is, gdb says, too.
 
 use crate::setting::Setting;
+use crate::support::seccomp;
+use std::fs;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
 
 /// Crashes in a way that depends on the words in its input.
@@ -84,6 +87,41 @@ fn without_names_the_last_line_counts() {
     let answer = setting.answer(&["in.txt", "--", "./crash", "@@"]);
     assert_eq!(answer["answer"]["failure"], "SIGSEGV");
     assert_eq!(setting.read("in.reduced.txt"), b"beta");
+}
+
+/// Whether it crashes, having said these words last, with any number between them.
+fn crashes_saying(setting: &Setting, text: &[u8], words: [&str; 2]) -> bool {
+    fs::write(setting.path("other.txt"), text).unwrap();
+    let mut crash = Command::new("./crash");
+    let output = crash.arg("other.txt").current_dir(setting.path("")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let number = last.strip_prefix(words[0]).and_then(|rest| rest.strip_suffix(words[1]));
+    let is_number = |number: &str| number.starts_with(|char: char| char.is_ascii_digit());
+    output.status.signal() == Some(libc::SIGSEGV) && number.is_some_and(is_number)
+}
+
+#[test]
+fn where_tracing_is_forbidden_the_last_line_counts() {
+    let input = "one\nalpha two\nthree 1234 beta\n";
+    let words = ["three ", " beta"];
+    let setting = setting(input, &["-g"]);
+    assert!(crashes_saying(&setting, input.as_bytes(), words));
+    let mut why = setting.command(&["in.txt", "--json", "--", "./crash", "@@"]);
+    // SAFETY: what runs between fork and exec only makes system calls.
+    unsafe { why.pre_exec(seccomp::without_ptrace) };
+    let output = why.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["answer"]["failure"], "SIGSEGV: three # beta");
+    let left = setting.read("in.reduced.txt");
+    let shown = String::from_utf8_lossy(&left);
+    assert!(left.len() < input.len() && crashes_saying(&setting, &left, words), "{shown}");
+    for at in 0..left.len() {
+        let without = [&left[..at], &left[at + 1..]].concat();
+        assert!(!crashes_saying(&setting, &without, words), "{shown} without byte {at}");
+    }
 }
 
 #[test]

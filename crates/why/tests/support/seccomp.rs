@@ -1,4 +1,4 @@
-//! Two system call filters, made of classic BPF.
+//! System call filters, made of classic BPF.
 
 use std::io;
 
@@ -77,12 +77,16 @@ pub fn refuse_like_a_container() -> io::Result<()> {
 
 /// Makes `rseq` answer ENOSYS, from here on.
 pub fn without_rseq() -> io::Result<()> {
-    install(&[
-        load(NUMBER),
-        unless(libc::SYS_rseq as u32, 1),
-        refuse(libc::ENOSYS),
-        answer(SECCOMP_RET_ALLOW),
-    ])
+    without(libc::SYS_rseq, libc::ENOSYS)
+}
+
+/// Refuses `ptrace`, from here on, as containers do on old kernels.
+pub fn without_ptrace() -> io::Result<()> {
+    without(libc::SYS_ptrace, libc::EPERM)
+}
+
+fn without(number: i64, errno: i32) -> io::Result<()> {
+    install(&[load(NUMBER), unless(number as u32, 1), refuse(errno), answer(SECCOMP_RET_ALLOW)])
 }
 
 fn load(offset: u32) -> sock_filter {
