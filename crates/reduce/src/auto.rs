@@ -22,6 +22,9 @@ pub trait Reader {
 /// A text that is no longer than this ends 1-minimal in bytes.
 pub const SMALL: usize = 1024;
 
+/// A text that is no longer than this needs no second pass over its levels.
+const TINY: usize = SMALL / 4;
+
 /// A text that is longer is cut into so many blocks of lines.
 const LARGE: usize = 4 << 20;
 const BLOCKS: usize = 512;
@@ -37,7 +40,7 @@ pub fn auto(text: &[u8], reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcom
         text = other_parts(text, reader, oracle)?;
         text = every_part(text, reader, oracle)?;
         // After little has changed, there is little left for large steps.
-        if text.len() * 3 >= large_steps_left * 2 {
+        if text.len() * 2 >= large_steps_left {
             return Ok(text);
         }
     }
@@ -85,6 +88,11 @@ fn coarse(mut text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> Ou
         if text.len() * 2 >= before {
             return Ok(text);
         }
+        if text.len() <= TINY {
+            // Every node is tried by itself soon, but what is nested comes out now or never.
+            oracle.phase("hoist");
+            return over(&reader.tree(&text), &text, |draft| nested(draft, oracle));
+        }
         // Another pass over the tree is for what has become needless meanwhile: not much.
         if text.len() > 4 * SMALL {
             search.belief.share = 0.5;
@@ -99,9 +107,13 @@ fn levels(tree: &Tree, text: &[u8], search: Search, oracle: &mut dyn Oracle) -> 
         oracle.phase("levels");
         hdd(draft, Variant::All, search, oracle)?;
         oracle.phase("hoist");
-        // Either nearly all that is nested can be taken out, or little.
-        hoist_largest(draft, Search::impatient(1.0, 10), oracle)
+        nested(draft, oracle)
     })
+}
+
+/// Either nearly all that is nested can be taken out, or little.
+fn nested(draft: &mut Draft, oracle: &mut dyn Oracle) -> Outcome<usize> {
+    hoist_largest(draft, Search::impatient(1.0, 10), oracle)
 }
 
 /// What trees do not see.
@@ -161,7 +173,7 @@ fn every_part(mut text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -
         text = changes::leave_out(&text, &Unit::Token.cut(&text), Search::ONCE, oracle)?;
         if text.len() <= SMALL {
             oracle.phase("bytes");
-            text = changes::leave_out(&text, &Unit::Byte.cut(&text), Search::EACH, oracle)?;
+            text = changes::leave_out_bytes(&text, oracle)?;
         }
         if text == before {
             return Ok(text);

@@ -1,9 +1,10 @@
 //! Changes to a flat text: pieces of it are replaced, wherever they stand.
 
-use crate::lists::List;
+use crate::lists::{List, sweep_in};
 use crate::oracle::{Oracle, Outcome};
 use crate::trees::Search;
-use crate::units::Span;
+use crate::units::{Span, Unit};
+use std::collections::BTreeSet;
 
 /// Several places of the text that are changed together.
 #[derive(Clone, Debug)]
@@ -26,19 +27,35 @@ pub fn leave_out(
     search: Search,
     oracle: &mut dyn Oracle,
 ) -> Outcome<Vec<u8>> {
-    let render = |kept: &[bool]| {
-        let out = || pieces.iter().zip(kept).filter(|(_, kept)| !**kept).map(|(piece, _)| piece);
-        let mut result = Vec::with_capacity(text.len() - out().map(Span::len).sum::<usize>());
-        let mut at = 0;
-        for piece in out() {
-            result.extend_from_slice(&text[at..piece.start]);
-            at = piece.end;
-        }
-        result.extend_from_slice(&text[at..]);
-        result
-    };
+    let render = |kept: &[bool]| without(text, pieces, kept);
     let list = List { weights: pieces.iter().map(Span::len).collect(), render: &render };
     Ok(render(&search.run(&list, oracle)?))
+}
+
+/// The text without any byte that can be left out alone. One of each token is tried before
+/// the others: it tells whether the token has to be what it is.
+pub fn leave_out_bytes(text: &[u8], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    let bytes = Unit::Byte.cut(text);
+    let render = |kept: &[bool]| without(text, &bytes, kept);
+    let list = List { weights: vec![1; text.len()], render: &render };
+    let mut order: Vec<usize> = (0..text.len()).rev().collect();
+    let ends: BTreeSet<usize> = Unit::Token.pieces(text).map(|token| token.end - 1).collect();
+    order.sort_by_key(|index| !ends.contains(index));
+    let mut kept = vec![true; text.len()];
+    sweep_in(order, &list, &mut kept, oracle)?;
+    Ok(render(&kept))
+}
+
+fn without(text: &[u8], pieces: &[Span], kept: &[bool]) -> Vec<u8> {
+    let out = || pieces.iter().zip(kept).filter(|(_, kept)| !**kept).map(|(piece, _)| piece);
+    let mut result = Vec::with_capacity(text.len() - out().map(Span::len).sum::<usize>());
+    let mut at = 0;
+    for piece in out() {
+        result.extend_from_slice(&text[at..piece.start]);
+        at = piece.end;
+    }
+    result.extend_from_slice(&text[at..]);
+    result
 }
 
 /// The text with as many of the changes as can be made. No two may touch the same place.

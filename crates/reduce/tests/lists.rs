@@ -4,7 +4,7 @@
 mod support;
 
 use support::{Chance, fails};
-use why_reduce::lists::{Belief, List, cdd, dd, ddmin, probdd, sweep};
+use why_reduce::lists::{Belief, List, cdd, dd, ddmin, probdd, sweep, sweep_in};
 use why_reduce::oracle::Function;
 use why_reduce::{Oracle, Outcome, Verdict};
 
@@ -151,4 +151,25 @@ fn a_long_list_of_which_all_is_needed_comes_to_an_end() {
         assert!(kept.iter().all(|kept| *kept));
         assert!(patience > 7 || oracle.tests == 7);
     }
+}
+
+#[test]
+fn neighbours_of_what_went_go_next() {
+    // All but a stretch is needed, and that can only be left out from its end on.
+    let (length, stretch) = (200, 90..130);
+    let mut oracle = Function::new(|text: &[u8]| {
+        let kept = |&index: &usize| text.contains(&(index as u8));
+        let others = (0..length).filter(|index| !stretch.contains(index));
+        fails(
+            others.clone().all(|index| kept(&index))
+                && !stretch.clone().skip_while(kept).any(|index| kept(&index)),
+        )
+    });
+    let list = List { weights: vec![1; length], render: &render };
+    let mut kept = vec![true; length];
+    sweep_in((0..length).collect(), &list, &mut kept, &mut oracle).unwrap();
+    assert_eq!(kept.iter().filter(|kept| **kept).count(), length - stretch.len());
+    // Once through the list to find the end, then the stretch with what is beside it, and
+    // through all that is left: not through the list for each of the stretch.
+    assert!(oracle.tests <= 2 * (length + stretch.len()) as u64, "{} tests", oracle.tests);
 }

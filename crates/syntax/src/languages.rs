@@ -3,12 +3,13 @@
 //!
 //! From top to bottom: `parse` reads a text, `types` knows what a grammar publishes of its
 //! symbols, `trial` asks the parser, `removal` finds out by it what may be left out, with
-//! `runs` for lists, `plan` makes parts of it, `minimal` finds the smallest texts, and `build`
-//! makes the tree.
+//! `runs` for lists and `phrases` for neighbours that go together, `plan` makes parts of it,
+//! `minimal` finds the smallest texts, and `build` makes the tree.
 
 mod build;
 mod minimal;
 mod parse;
+mod phrases;
 mod plan;
 mod removal;
 mod runs;

@@ -355,6 +355,16 @@ fn sql() {
 }
 
 #[test]
+fn words_that_only_go_together() {
+    let text = "CREATE TABLE a(b TEXT NOT NULL, c INTEGER DEFAULT 0, \
+                d INTEGER REFERENCES e(f) ON DELETE CASCADE);";
+    let sample = sample("sql", text);
+    for phrase in ["NOT NULL", "DEFAULT 0", "ON DELETE CASCADE"] {
+        sample.without("optional", phrase, &text.replace(phrase, ""));
+    }
+}
+
+#[test]
 fn shell() {
     let text =
         "if [ -f a ]; then echo \"$x\" b; rm a; fi\nfor i in 1 2; do\n  ls $i | sort\ndone\n";

@@ -6,19 +6,40 @@ use crate::oracle::{Oracle, Outcome};
 
 /// Goes from the end to the start: what is used later goes before what it uses.
 pub fn sweep(list: &List, kept: &mut [bool], oracle: &mut dyn Oracle) -> Outcome<bool> {
+    sweep_in(live(kept).into_iter().rev().collect(), list, kept, oracle)
+}
+
+/// The same in another order.
+pub fn sweep_in(
+    mut order: Vec<usize>,
+    list: &List,
+    kept: &mut [bool],
+    oracle: &mut dyn Oracle,
+) -> Outcome<bool> {
     let mut changed = false;
-    let mut order = live(kept);
-    order.reverse();
     loop {
         let mut candidates = order.iter().map(|&index| list.without(kept, &[index]));
-        let Some(index) = oracle.first(&mut candidates)? else { break };
-        kept[order[index]] = false;
-        changed = true;
+        let Some(tried) = oracle.first(&mut candidates)? else { return Ok(changed) };
         // Those that could not be left out before are tried again, after the others.
-        order.rotate_left(index);
-        order.remove(0);
+        order.rotate_left(tried);
+        let gone = order.remove(0);
+        kept[gone] = false;
+        changed = true;
+        // What stands beside it probably goes, too.
+        for neighbour in [next(kept, gone), previous(kept, gone)].into_iter().flatten() {
+            if let Some(at) = order.iter().position(|&index| index == neighbour) {
+                order[..=at].rotate_right(1);
+            }
+        }
     }
-    Ok(changed)
+}
+
+fn previous(kept: &[bool], index: usize) -> Option<usize> {
+    (0..index).rev().find(|&index| kept[index])
+}
+
+fn next(kept: &[bool], index: usize) -> Option<usize> {
+    (index + 1..kept.len()).find(|&index| kept[index])
 }
 
 /// A single round of it, for those who come back.

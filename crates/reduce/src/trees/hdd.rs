@@ -72,7 +72,7 @@ fn make_level(
     if search.minimiser == Minimiser::ProbDd && edits.len() > LONG {
         let groups = by_kind(draft, &edits);
         if (2..=MOST_KINDS).contains(&groups.len()) {
-            made += make_groups(draft, groups, Search::EACH, oracle)?;
+            made += make_groups(draft, groups, Search::ONCE, oracle)?;
             edits.retain(|edit| draft.stands(edit.node) == Some(edit.node));
         }
     }

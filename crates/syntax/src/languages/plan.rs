@@ -191,7 +191,10 @@ impl Planner<'_, '_> {
         let mut between: Option<(usize, usize)> = None;
         for at in 0..node.children.len() {
             if between.is_none_or(|(_, last)| at > last) {
-                between = self.content(part, node, at).or_else(|| self.list(part, index, at));
+                between = self
+                    .content(part, node, at)
+                    .or_else(|| self.list(part, index, at))
+                    .or_else(|| self.phrase(part, node, at));
             }
             let within = between.map_or(part, |(part, _)| part);
             self.add_node(within, index, at);
@@ -234,6 +237,14 @@ impl Planner<'_, '_> {
         self.plan.parts[list].nonempty = true;
         self.plan.parts[list].around = Some((parent, first.start, end.end));
         Some((list, last))
+    }
+
+    /// Children that may only be left out together, as a part, and the last one of them.
+    fn phrase(&mut self, part: usize, node: &Parse, at: usize) -> Option<(usize, usize)> {
+        let last = *self.removals.phrases.get(&node.children[at])?;
+        let span = |at: usize| &self.nodes[node.children[at]].span;
+        let span = span(at).start..span(last).end;
+        Some((self.add(part, "optional", span, Form::Optional), last))
     }
 
     /// A node as a part, with those signs that go with it.

@@ -5,6 +5,7 @@
 
 use super::Language;
 use super::parse::{Parse, Parsed};
+use super::phrases::Phrases;
 use super::runs::{Run, runs};
 use super::trial::Trial;
 use super::types::Types;
@@ -32,6 +33,8 @@ pub(super) struct Removals<'a> {
     pub run_of: FxHashMap<usize, u32>,
     /// Where in its parent each list ends.
     pub runs: Vec<usize>,
+    /// Where in its parent each phrase ends, by the node that it begins with.
+    pub phrases: FxHashMap<usize, usize>,
     pub trial: Option<Trial<'a>>,
 }
 
@@ -60,8 +63,10 @@ impl<'a> Removals<'a> {
             separators: vec![false; count],
             run_of: FxHashMap::default(),
             runs: Vec::new(),
+            phrases: FxHashMap::default(),
             trial: Trial::new(language, parsed, text),
         };
+        let mut phrases = Phrases { language, parsed, types, known: FxHashMap::default() };
         let mut known = FxHashMap::default();
         for parent in &parsed.nodes {
             if parent.error {
@@ -70,6 +75,7 @@ impl<'a> Removals<'a> {
                 }
             } else {
                 found.among(language, parsed, types, parent, &mut known);
+                found.add_phrases(parent, &mut phrases);
             }
         }
         found
@@ -127,6 +133,13 @@ impl<'a> Removals<'a> {
         }
         for run in runs {
             self.settle(parsed, parent, &run);
+        }
+    }
+
+    fn add_phrases(&mut self, parent: &Parse, phrases: &mut Phrases) {
+        let Some(trial) = self.trial.as_mut().filter(|_| !parent.has_error) else { return };
+        for (first, last) in phrases.within(parent, &self.of, trial) {
+            self.phrases.insert(parent.children[first], last);
         }
     }
 
