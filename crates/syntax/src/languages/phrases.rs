@@ -30,28 +30,23 @@ impl Phrases<'_> {
         removals: &[Removal],
         trial: &mut Trial,
     ) -> Vec<(usize, usize)> {
+        let count = parent.children.len();
+        let mut may_go: Vec<bool> = (0..count).map(|at| self.may_go(parent, at)).collect();
+        let stays = |at: usize| removals[parent.children[at]] == Removal::Never;
         let mut found: Vec<(usize, usize)> = Vec::new();
-        for at in 0..parent.children.len() {
-            let free = found.last().map_or(0, |(_, last)| last + 1);
-            if at < free || removals[parent.children[at]] != Removal::Never {
-                continue;
+        // The shortest first, and of these what stands last: what follows belongs to it.
+        for length in 2..=LONGEST.min(count) {
+            for first in (0..=count - length).rev() {
+                let last = first + length - 1;
+                if may_go[first..=last].iter().all(|&may_go| may_go)
+                    && (first..=last).any(stays)
+                    && self.goes(parent, first, last, trial)
+                {
+                    // No part belongs to two.
+                    may_go[first..=last].fill(false);
+                    found.push((first, last));
+                }
             }
-            let in_phrase = |&at: &usize| self.may_go(parent, at);
-            if !in_phrase(&at) {
-                continue;
-            }
-            let before = (free..at).rev().take_while(in_phrase).count();
-            let behind = (at..parent.children.len()).take_while(in_phrase).count();
-            // The shortest that goes, and of these the one that begins last.
-            let phrases = (2..=LONGEST.min(before + behind)).flat_map(|length| {
-                let firsts = (at - before.min(length - 1)..=at).rev();
-                firsts.map(move |first| (first, first + length - 1))
-            });
-            let phrases: Vec<(usize, usize)> =
-                phrases.filter(|(_, last)| *last < at + behind).collect();
-            found.extend(
-                phrases.into_iter().find(|&(first, last)| self.goes(parent, first, last, trial)),
-            );
         }
         found
     }
@@ -68,10 +63,9 @@ impl Phrases<'_> {
     /// Whether these may be left out together.
     fn goes(&mut self, parent: &Parse, first: usize, last: usize, trial: &mut Trial) -> bool {
         let child = |at: usize| &self.parsed.nodes[parent.children[at]];
-        let around = first.checked_sub(1).into_iter().chain(first..=last).chain([last + 1]);
         let symbol = |at: usize| Some(self.parsed.nodes[*parent.children.get(at)?].symbol);
-        let mut symbols: Vec<Option<&'static str>> = around.map(symbol).collect();
-        symbols.insert(0, (first == 0).then_some(""));
+        let before = first.checked_sub(1).and_then(symbol);
+        let symbols = std::iter::once(before).chain((first..=last + 1).map(symbol)).collect();
         let (begin, end) = (child(first), child(last));
         *self.known.entry((parent.symbol, symbols)).or_insert_with(|| {
             let span = begin.span.start..end.span.end;
