@@ -73,6 +73,11 @@ impl Control {
         }
     }
 
+    /// How many calls are not over.
+    pub fn calls(&self) -> usize {
+        self.frames.len()
+    }
+
     /// Where the open branches of the function that runs begin.
     fn first(&self) -> usize {
         self.frames.last().map_or(0, |frame| frame.open)

@@ -1,6 +1,7 @@
 //! The course of a run, from the records of its trace.
 
 use crate::control::{Control, Position};
+use crate::saves::{Kept, Saves};
 use crate::units::{Turn, Unit};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -26,6 +27,7 @@ pub struct Course {
 struct Thread {
     before: Before,
     control: Control,
+    saves: Saves,
 }
 
 #[derive(Clone)]
@@ -45,6 +47,16 @@ pub struct Executed<'a> {
     pub decided: &'a [Option<Position>],
     /// Where the accesses of the plan were.
     pub accesses: &'a [Range<u64>],
+    /// Instructions that brought a register back, and where it had been put aside.
+    pub restored: &'a [Restored],
+}
+
+/// An instruction that brought a register back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restored {
+    pub by: Position,
+    pub kept: Kept,
+    pub saved: Position,
 }
 
 /// Who is told what happened.
@@ -61,6 +73,7 @@ pub struct Room {
     values: Values,
     decided: Vec<Option<Position>>,
     accesses: Vec<Range<u64>>,
+    restored: Vec<Restored>,
 }
 
 impl Course {
@@ -99,6 +112,7 @@ impl Course {
                     (GS_BASE, [value]) => thread.before.gs = *value,
                     (WROTE, [at, size]) => {
                         let bytes = *at..at.wrapping_add(*size);
+                        self.threads.values_mut().for_each(|thread| thread.saves.wrote(&bytes));
                         sink.wrote(self.position.saturating_sub(1), bytes);
                     }
                     _ => return Err(Unknown),
@@ -114,17 +128,32 @@ impl Course {
             return;
         };
         let unit = &known[number];
-        let Thread { before, control } = self.threads.entry(self.thread).or_default();
+        let several = self.threads.len() > 1;
+        let Thread { before, control, saves } = self.threads.entry(self.thread).or_default();
         control.unwound(before.stack);
         let stack = unit.plan.compute(*before, executed, &slots, &mut room.values);
+        let accesses = &unit.plan.accesses[..unit.first_access[executed]];
+        room.accesses.clear();
+        room.accesses.extend(accesses.iter().map(|access| {
+            let (address, size) = access.range(&room.values);
+            address..address.wrapping_add(size)
+        }));
         room.decided.clear();
+        room.restored.clear();
         for (index, insn) in unit.instructions[..executed].iter().enumerate() {
             let stack = unit.plan.stack_before(index, &room.values);
             if let Some(stack) = stack {
                 control.unwound(stack);
+                saves.calls(control.calls(), stack);
             }
             room.decided.push(control.at(insn.address));
             let position = self.position + index as Position;
+            let operands = &room.accesses[unit.first_access[index]..unit.first_access[index + 1]];
+            if operands.len() == insn.effects.operands.len() && !insn.keeping.is_nothing() {
+                let saved = saves.executed(&insn.keeping, operands, position);
+                let restored = |(kept, saved)| Restored { by: position, kept, saved };
+                room.restored.extend(saved.map(restored));
+            }
             match insn.turn {
                 Turn::None => {}
                 Turn::Branch { meet } => control.branch(position, meet),
@@ -133,18 +162,19 @@ impl Course {
         }
         // Otherwise it is told before the thread goes on.
         before.stack = stack.unwrap_or(0);
-        let accesses = &unit.plan.accesses[..unit.first_access[executed]];
-        room.accesses.clear();
-        room.accesses.extend(accesses.iter().map(|access| {
-            let (address, size) = access.range(&room.values);
-            address..address.wrapping_add(size)
-        }));
+        // What it wrote to may have been put aside by others.
+        for (number, other) in self.threads.iter_mut().filter(|_| several) {
+            if *number != self.thread {
+                room.accesses.iter().for_each(|bytes| other.saves.wrote(bytes));
+            }
+        }
         sink.executed(Executed {
             unit: number,
             thread: self.thread,
             position: self.position,
             decided: &room.decided,
             accesses: &room.accesses,
+            restored: &room.restored,
         });
         self.position += executed as Position;
     }

@@ -9,6 +9,7 @@ pub mod backward;
 pub mod control;
 mod course;
 pub mod region;
+mod saves;
 mod units;
 mod wanted;
 

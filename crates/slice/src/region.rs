@@ -3,13 +3,14 @@
 
 use crate::backward::{self, Backward, Dependences};
 use crate::control::Position;
-use crate::course::{Course, Executed, Room, Sink, Unknown};
+use crate::course::{Course, Executed, Restored, Room, Sink, Unknown};
 use crate::units::{Unit, Ways};
 use crate::wanted::Wanted;
 use iced_x86::InstructionInfoFactory;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::Arc;
+use why_effects::Cell;
 use why_trace::packed::{Damaged, Packer, unpack};
 use why_trace::shape::Shape;
 
@@ -121,7 +122,7 @@ impl<W: Ways> Builder<W> {
 pub struct Criterion {
     pub position: Position,
     pub thread: u64,
-    pub cells: Vec<Range<why_effects::Cell>>,
+    pub cells: Vec<Range<Cell>>,
     pub memory: Vec<Range<u64>>,
 }
 
@@ -151,6 +152,7 @@ impl Region {
             end: criterion.position,
             wanted,
             decided: FxHashSet::default(),
+            put_aside: FxHashMap::default(),
             slice: Vec::new(),
         };
         for (index, chunk) in self.chunks.iter().enumerate().rev() {
@@ -186,6 +188,7 @@ struct Events {
     all: Vec<Event>,
     decided: Vec<Option<Position>>,
     accesses: Vec<Range<u64>>,
+    restored: FxHashMap<Position, Restored>,
 }
 
 enum Event {
@@ -208,6 +211,7 @@ impl Sink for Events {
         let decided = self.decided.len()..self.decided.len() + executed.decided.len();
         self.decided.extend(executed.decided);
         let Executed { unit, thread, position, .. } = executed;
+        self.restored.extend(executed.restored.iter().map(|restored| (restored.by, *restored)));
         let accesses = self.accesses.len();
         self.accesses.extend(executed.accesses.iter().cloned());
         self.all.push(Event::Executed { unit, thread, position, decided, accesses });
@@ -226,6 +230,8 @@ struct Search<'a> {
     wanted: Wanted,
     /// What decided over something that is in the slice, or had somebody write to memory.
     decided: FxHashSet<Position>,
+    /// Registers that are wanted again where they were put aside.
+    put_aside: FxHashMap<Position, Vec<Cell>>,
     slice: Slice,
 }
 
@@ -243,7 +249,8 @@ impl Search<'_> {
                     self.wanted.turn_to(*thread);
                     let decided = &events.decided[decided.clone()];
                     let accesses = &events.accesses[*accesses..];
-                    self.over_unit(&self.units[*unit], *position, decided, accesses);
+                    let restored = &events.restored;
+                    self.over_unit(&self.units[*unit], *position, decided, accesses, restored);
                 }
             }
         }
@@ -255,6 +262,7 @@ impl Search<'_> {
         first: Position,
         decided: &[Option<Position>],
         accesses: &[Range<u64>],
+        restored: &FxHashMap<Position, Restored>,
     ) {
         for (index, decided) in decided.iter().enumerate().rev() {
             let position = first + index as Position;
@@ -267,11 +275,18 @@ impl Search<'_> {
                 // Which lanes a vector selects is not known here.
                 continue;
             }
+            if let Some(restored) = restored.get(&position) {
+                let wanted = self.wanted.take_wanted(restored.kept.cells());
+                self.put_aside.entry(restored.saved).or_default().extend(wanted);
+            }
             let executed = backward::Executed { effects: &insn.effects, operands };
             let decides = self.decided.remove(&position);
             let defines = self.backward.over(executed, &mut self.wanted);
             if decides {
                 self.backward.over_decision(executed, &mut self.wanted);
+            }
+            for cell in self.put_aside.remove(&position).into_iter().flatten() {
+                self.wanted.want_cells(cell..cell + 1);
             }
             if decides || defines {
                 self.slice.push((position, insn.address));

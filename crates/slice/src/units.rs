@@ -1,5 +1,6 @@
 //! What has to be known of a unit, found once for all of its records.
 
+use crate::saves::Keeping;
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory};
 use std::sync::Arc;
 use why_effects::{Effects, effects};
@@ -23,6 +24,7 @@ pub struct Known {
     pub address: u64,
     pub effects: Effects,
     pub turn: Turn,
+    pub keeping: Keeping,
 }
 
 /// What an instruction means for what is executed next.
@@ -36,10 +38,10 @@ pub enum Turn {
 impl Unit {
     pub fn of(shape: &Arc<Shape>, ways: &dyn Ways, factory: &mut InstructionInfoFactory) -> Unit {
         let plan = Plan::of(shape, factory);
-        let known = |insn: &Instruction| Known {
-            address: insn.ip(),
-            effects: effects(insn, factory),
-            turn: turn(insn, ways),
+        let known = |insn: &Instruction| {
+            let effects = effects(insn, factory);
+            let (turn, keeping) = (turn(insn, ways), Keeping::of(&effects));
+            Known { address: insn.ip(), effects, turn, keeping }
         };
         let instructions: Vec<Known> = shape.instructions.iter().map(known).collect();
         let accesses = &plan.accesses;

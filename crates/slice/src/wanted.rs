@@ -60,6 +60,13 @@ impl Wanted {
             && self.memory.values().all(|page| page.iter().all(|word| *word == 0))
     }
 
+    /// Those of these cells that are wanted; they are so no more.
+    pub fn take_wanted(&mut self, cells: Range<Cell>) -> Vec<Cell> {
+        let mut taken = Taken::default();
+        self.take_cells(cells.clone(), &mut taken);
+        taken.0.iter().map(|index| cells.start + *index as Cell).collect()
+    }
+
     /// Which of these cells are wanted, in order; they are so no more.
     pub fn take_cells(&mut self, cells: Range<Cell>, taken: &mut Taken) {
         taken.clear();

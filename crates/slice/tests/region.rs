@@ -1,6 +1,7 @@
 //! Slices of real programs, compared with the naive way: every byte remembers which step has
 //! defined it last, and over a step decided the last branch of the same call on which its
-//! block depends by definition.
+//! block depends by definition. A register that a function loads again from where it stored it,
+//! with what it had before the call, has again the definition that it had then.
 
 use iced_x86::{FlowControl, InstructionInfoFactory, Register, UsedMemory};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -126,19 +127,32 @@ enum Byte {
     Memory(u64),
 }
 
+/// A step, and which of the bytes that it defined.
+type Definition = (usize, usize);
+
+/// A register that was stored, and what its bytes had been defined by.
+type Stored = (Register, Vec<Option<Definition>>);
+
+/// What a byte is defined by from now on.
+type Defined = (Byte, Option<Definition>);
+
 /// The naive way.
 struct Naive {
     /// What each step was computed from: by value, by address, and by decision.
     data: Vec<Vec<Option<Dependent>>>,
-    last: HashMap<Byte, (usize, usize)>,
+    last: HashMap<Byte, Definition>,
     decided: Vec<Option<usize>>,
-    decisions: BTreeMap<usize, Vec<(usize, usize)>>,
+    decisions: BTreeMap<usize, Vec<Definition>>,
+    /// What the bytes of a register had been defined by when a step stored it.
+    stored: HashMap<usize, Stored>,
+    /// The steps that called what is executed now, and those of their calls that stored.
+    calls: Vec<(usize, BTreeSet<usize>)>,
 }
 
 /// A byte that a step defined: the definitions that it depends on.
 struct Dependent {
-    values: Vec<(usize, usize)>,
-    addresses: Vec<(usize, usize)>,
+    values: Vec<Definition>,
+    addresses: Vec<Definition>,
     frame: bool,
 }
 
@@ -150,6 +164,8 @@ impl Naive {
             last: HashMap::new(),
             decided: decided(run),
             decisions: BTreeMap::new(),
+            stored: HashMap::new(),
+            calls: Vec::new(),
         };
         for (number, step) in run.steps.iter().enumerate() {
             let told = effects(&step.insn, &mut factory);
@@ -176,7 +192,7 @@ impl Naive {
                     Place::Cells(_) => Vec::new(),
                 }
             };
-            let last = |naive: &Naive, bytes: Vec<Byte>| -> Vec<(usize, usize)> {
+            let last = |naive: &Naive, bytes: Vec<Byte>| -> Vec<Definition> {
                 bytes.iter().filter_map(|byte| naive.last.get(byte).copied()).collect()
             };
             let mut decision = Vec::new();
@@ -206,14 +222,79 @@ impl Naive {
                     defined.push(Some(Dependent { values, addresses, frame: part.frame }));
                 }
             }
+            let restored = naive.restored(step, &operands);
+            naive.store(number, step);
             naive.last.extend(new);
+            for (byte, definition) in restored.into_iter().flatten() {
+                match definition {
+                    Some(definition) => drop(naive.last.insert(byte, definition)),
+                    None => drop(naive.last.remove(&byte)),
+                }
+            }
             naive.data.push(defined);
+            match step.insn.flow_control() {
+                FlowControl::Call | FlowControl::IndirectCall => {
+                    naive.calls.push((number, BTreeSet::new()));
+                }
+                FlowControl::Return => drop(naive.calls.pop()),
+                _ => {}
+            }
         }
         naive
     }
 
+    fn register_bytes(register: Register) -> impl Iterator<Item = Byte> {
+        why_effects::cells::of(register).expect("a register").map(Byte::Cell)
+    }
+
+    /// If the step stores a register that has what it had before the call, remembers that.
+    fn store(&mut self, number: usize, step: &Step) {
+        use iced_x86::{Mnemonic as M, OpKind as K};
+        let insn = &step.insn;
+        let register = match (insn.mnemonic(), insn.op0_kind(), insn.op_count()) {
+            (M::Push, K::Register, _) => insn.op0_register(),
+            (M::Mov, K::Memory, _) if insn.op1_kind() == K::Register => insn.op1_register(),
+            _ => return,
+        };
+        let Some((call, stores)) = self.calls.last_mut().filter(|_| is_kept(register)) else {
+            return;
+        };
+        let bytes = Naive::register_bytes(register);
+        let last: Vec<_> = bytes.map(|byte| self.last.get(&byte).copied()).collect();
+        if last.iter().flatten().all(|(step, _)| step < call) {
+            stores.insert(number);
+            self.stored.insert(number, (register, last));
+        }
+    }
+
+    /// If the step loads a register from where it was stored, what its bytes are defined by.
+    fn restored(&self, step: &Step, operands: &[(u64, u64)]) -> Option<Vec<Defined>> {
+        use iced_x86::{Mnemonic as M, OpKind as K};
+        let insn = &step.insn;
+        let register = match (insn.mnemonic(), insn.op_count()) {
+            (M::Leave, _) => Register::RBP,
+            (M::Pop, 1) if insn.op0_kind() == K::Register => insn.op0_register(),
+            (M::Mov, 2) if insn.op0_kind() == K::Register && insn.op1_kind() == K::Memory => {
+                insn.op0_register()
+            }
+            _ => return None,
+        };
+        let (at, 8) = operands[0] else {
+            return None;
+        };
+        let by: Vec<_> = (at..at + 8).map(|byte| self.last.get(&Byte::Memory(byte))).collect();
+        let by: BTreeSet<usize> =
+            by.into_iter().map(|by| by.map(|by| by.0)).collect::<Option<_>>()?;
+        let (_, stores) = self.calls.last()?;
+        let stored = by.first().filter(|stored| by.len() == 1 && stores.contains(stored))?;
+        let (kept, definitions) = &self.stored[stored];
+        // All eight bytes come from the eight that were stored.
+        (*kept == register)
+            .then(|| Naive::register_bytes(register).zip(definitions.iter().copied()).collect())
+    }
+
     fn slice(&self, criterion: &[Byte], options: Options) -> BTreeSet<usize> {
-        let mut open: Vec<(usize, usize)> =
+        let mut open: Vec<Definition> =
             criterion.iter().filter_map(|byte| self.last.get(byte).copied()).collect();
         let (mut seen, mut slice, mut deciding) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -240,6 +321,12 @@ impl Naive {
         }
         slice
     }
+}
+
+/// Whether functions have to bring a register back.
+fn is_kept(register: Register) -> bool {
+    use Register as R;
+    [R::RBX, R::RBP, R::R12, R::R13, R::R14, R::R15].contains(&register)
 }
 
 /// Where the operands of a step were.
