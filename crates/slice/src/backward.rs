@@ -2,7 +2,7 @@
 
 use crate::wanted::{Taken, Wanted};
 use std::ops::Range;
-use why_effects::{Effects, Part, Place};
+use why_effects::{Cell, Effects, Part, Place};
 
 /// What counts as a dependence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +24,12 @@ pub struct Executed<'a> {
     pub effects: &'a Effects,
     /// Where its operands were in memory.
     pub operands: &'a [Range<u64>],
+}
+
+/// Bytes of registers or of memory.
+pub(crate) enum Area {
+    Cells(Range<Cell>),
+    Memory(Range<u64>),
 }
 
 impl Backward {
@@ -93,33 +99,50 @@ impl Executed<'_> {
 
     /// Wants what the address of a place was computed from, if it is in memory.
     fn want_address(&self, place: &Place, wanted: &mut Wanted, dependences: Dependences) {
-        if let Some(operand) = operand(place).filter(|_| !dependences.thin) {
-            let address = &self.effects.operands[operand].address;
-            address.iter().for_each(|cells| wanted.want_cells(cells.clone()));
+        if !dependences.thin {
+            self.address(place).iter().for_each(|cells| wanted.want_cells(cells.clone()));
+        }
+    }
+
+    /// What the address of a place was computed from.
+    pub(crate) fn address(&self, place: &Place) -> &[Range<Cell>] {
+        match place {
+            Place::Memory { operand, .. } | Place::String { operand } => {
+                &self.effects.operands[*operand].address
+            }
+            Place::Cells(_) => &[],
         }
     }
 
     /// Wants a place, or some bytes of it.
     fn want(&self, place: &Place, bytes: Option<&Range<u64>>, wanted: &mut Wanted) {
+        match self.part(place, bytes) {
+            Area::Cells(cells) => wanted.want_cells(cells),
+            Area::Memory(bytes) => wanted.want_memory(bytes),
+        }
+    }
+
+    /// Where a place is, or some bytes of it, as far as it has them.
+    pub(crate) fn part(&self, place: &Place, bytes: Option<&Range<u64>>) -> Area {
         match place {
             Place::Cells(cells) => {
                 let size = u64::from(cells.end - cells.start);
                 let bytes = bytes.cloned().unwrap_or(0..size);
-                let at = |byte: u64| cells.start + byte.min(size) as u16;
-                wanted.want_cells(at(bytes.start)..at(bytes.end));
+                let at = |byte: u64| cells.start + byte.min(size) as Cell;
+                Area::Cells(at(bytes.start)..at(bytes.end))
             }
             _ => {
                 let all = self.memory(place);
                 let size = all.end.wrapping_sub(all.start);
                 let bytes = bytes.cloned().unwrap_or(0..size);
                 let at = |byte: u64| all.start.wrapping_add(byte.min(size));
-                wanted.want_memory(at(bytes.start)..at(bytes.end));
+                Area::Memory(at(bytes.start)..at(bytes.end))
             }
         }
     }
 
     /// Where a place in memory is.
-    fn memory(&self, place: &Place) -> Range<u64> {
+    pub(crate) fn memory(&self, place: &Place) -> Range<u64> {
         match place {
             Place::Memory { operand, bytes } => {
                 let start = self.operands[*operand].start;
@@ -128,12 +151,5 @@ impl Executed<'_> {
             Place::String { operand } => self.operands[*operand].clone(),
             Place::Cells(_) => 0..0,
         }
-    }
-}
-
-fn operand(place: &Place) -> Option<usize> {
-    match place {
-        Place::Memory { operand, .. } | Place::String { operand } => Some(*operand),
-        Place::Cells(_) => None,
     }
 }

@@ -8,8 +8,12 @@
 pub mod backward;
 pub mod control;
 mod course;
+mod events;
+pub mod forward;
 pub mod region;
 mod saves;
+mod search;
+mod spread;
 mod units;
 mod wanted;
 

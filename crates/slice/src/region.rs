@@ -1,13 +1,11 @@
 //! A part of a run, kept so that it can be sliced: its trace in packed chunks, and where the
 //! threads were at the beginning of each.
 
-use crate::backward::{self, Backward, Dependences};
 use crate::control::Position;
-use crate::course::{Course, Executed, Restored, Room, Sink, Unknown};
+use crate::course::{Course, Executed, Room, Sink, Unknown};
+use crate::events::Events;
 use crate::units::{Unit, Ways};
-use crate::wanted::Wanted;
 use iced_x86::InstructionInfoFactory;
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use why_effects::Cell;
@@ -31,16 +29,16 @@ impl From<Damaged> for RegionError {
 }
 
 pub struct Region {
-    units: Vec<Unit>,
+    pub(crate) units: Vec<Unit>,
     /// For each id of a record: the unit and how many instructions were executed.
     by_id: Vec<(usize, usize)>,
-    chunks: Vec<Chunk>,
+    pub(crate) chunks: Vec<Chunk>,
     /// How many instructions there are.
     pub length: Position,
 }
 
-struct Chunk {
-    before: Course,
+pub(crate) struct Chunk {
+    pub(crate) before: Course,
     packed: Vec<u8>,
 }
 
@@ -139,33 +137,8 @@ pub struct Options {
 pub type Slice = Vec<(Position, u64)>;
 
 impl Region {
-    /// Which instructions made a value.
-    pub fn slice(&self, criterion: &Criterion, options: Options) -> Result<Slice, RegionError> {
-        let mut wanted = Wanted::default();
-        wanted.turn_to(criterion.thread);
-        criterion.cells.iter().for_each(|cells| wanted.want_cells(cells.clone()));
-        criterion.memory.iter().for_each(|bytes| wanted.want_memory(bytes.clone()));
-        let mut search = Search {
-            units: &self.units,
-            backward: Backward::new(Dependences { thin: options.thin }),
-            control: !options.data && !options.thin,
-            end: criterion.position,
-            wanted,
-            decided: FxHashSet::default(),
-            put_aside: FxHashMap::default(),
-            slice: Vec::new(),
-        };
-        for (index, chunk) in self.chunks.iter().enumerate().rev() {
-            if chunk.before.position < criterion.position {
-                let is_last = index + 1 == self.chunks.len();
-                search.over(&self.events(chunk, is_last)?);
-            }
-        }
-        Ok(search.slice)
-    }
-
     /// What happened in a chunk, in order.
-    fn events(&self, chunk: &Chunk, is_last: bool) -> Result<Events, RegionError> {
+    pub(crate) fn events(&self, chunk: &Chunk, is_last: bool) -> Result<Events, RegionError> {
         let (mut course, mut room) = (chunk.before.clone(), Room::default());
         let mut events = Events::default();
         let mut read = Ok(());
@@ -179,121 +152,5 @@ impl Region {
             course.settle(&self.units, &mut room, &mut events);
         }
         Ok(events)
-    }
-}
-
-/// What happened, one behind the other.
-#[derive(Default)]
-struct Events {
-    all: Vec<Event>,
-    decided: Vec<Option<Position>>,
-    accesses: Vec<Range<u64>>,
-    restored: FxHashMap<Position, Restored>,
-}
-
-enum Event {
-    Executed {
-        unit: usize,
-        thread: u64,
-        position: Position,
-        /// What decided over its instructions begins there, and their accesses there.
-        decided: Range<usize>,
-        accesses: usize,
-    },
-    Wrote {
-        position: Position,
-        bytes: Range<u64>,
-    },
-}
-
-impl Sink for Events {
-    fn executed(&mut self, executed: Executed<'_>) {
-        let decided = self.decided.len()..self.decided.len() + executed.decided.len();
-        self.decided.extend(executed.decided);
-        let Executed { unit, thread, position, .. } = executed;
-        self.restored.extend(executed.restored.iter().map(|restored| (restored.by, *restored)));
-        let accesses = self.accesses.len();
-        self.accesses.extend(executed.accesses.iter().cloned());
-        self.all.push(Event::Executed { unit, thread, position, decided, accesses });
-    }
-
-    fn wrote(&mut self, position: Position, bytes: Range<u64>) {
-        self.all.push(Event::Wrote { position, bytes });
-    }
-}
-
-struct Search<'a> {
-    units: &'a [Unit],
-    backward: Backward,
-    control: bool,
-    end: Position,
-    wanted: Wanted,
-    /// What decided over something that is in the slice, or had somebody write to memory.
-    decided: FxHashSet<Position>,
-    /// Registers that are wanted again where they were put aside.
-    put_aside: FxHashMap<Position, Vec<Cell>>,
-    slice: Slice,
-}
-
-impl Search<'_> {
-    fn over(&mut self, events: &Events) {
-        for event in events.all.iter().rev() {
-            match event {
-                Event::Wrote { position, bytes } if *position < self.end => {
-                    if self.wanted.take_any(bytes.clone()) {
-                        self.decided.insert(*position);
-                    }
-                }
-                Event::Wrote { .. } => {}
-                Event::Executed { unit, thread, position, decided, accesses } => {
-                    self.wanted.turn_to(*thread);
-                    let decided = &events.decided[decided.clone()];
-                    let accesses = &events.accesses[*accesses..];
-                    let restored = &events.restored;
-                    self.over_unit(&self.units[*unit], *position, decided, accesses, restored);
-                }
-            }
-        }
-    }
-
-    fn over_unit(
-        &mut self,
-        unit: &Unit,
-        first: Position,
-        decided: &[Option<Position>],
-        accesses: &[Range<u64>],
-        restored: &FxHashMap<Position, Restored>,
-    ) {
-        for (index, decided) in decided.iter().enumerate().rev() {
-            let position = first + index as Position;
-            if position >= self.end {
-                continue;
-            }
-            let insn = &unit.instructions[index];
-            let operands = &accesses[unit.first_access[index]..unit.first_access[index + 1]];
-            if operands.len() < insn.effects.operands.len() {
-                // Which lanes a vector selects is not known here.
-                continue;
-            }
-            if let Some(restored) = restored.get(&position) {
-                let wanted = self.wanted.take_wanted(restored.kept.cells());
-                self.put_aside.entry(restored.saved).or_default().extend(wanted);
-            }
-            let executed = backward::Executed { effects: &insn.effects, operands };
-            let decides = self.decided.remove(&position);
-            let defines = self.backward.over(executed, &mut self.wanted);
-            if decides {
-                self.backward.over_decision(executed, &mut self.wanted);
-            }
-            for cell in self.put_aside.remove(&position).into_iter().flatten() {
-                self.wanted.want_cells(cell..cell + 1);
-            }
-            if decides || defines {
-                self.slice.push((position, insn.address));
-                if self.control {
-                    self.decided.extend(decided);
-                }
-            }
-        }
     }
 }

@@ -54,6 +54,18 @@ impl Wanted {
         }
     }
 
+    /// Whether any of these cells is wanted.
+    pub fn has_cells(&self, mut cells: Range<Cell>) -> bool {
+        cells.any(|cell| self.cells[usize::from(cell) / 64] >> (cell % 64) & 1 == 1)
+    }
+
+    /// Whether any of these bytes is.
+    pub fn has_memory(&self, bytes: Range<u64>) -> bool {
+        words(bytes).any(|(page, bits)| {
+            self.memory.get(&page).is_some_and(|words| words[bits.word] & bits.mask != 0)
+        })
+    }
+
     pub fn wants_nothing(&self) -> bool {
         let threads = self.others.values().chain([&self.cells]);
         threads.flatten().all(|word| *word == 0)

@@ -147,7 +147,18 @@ struct Naive {
     stored: HashMap<usize, Stored>,
     /// The steps that called what is executed now, and those of their calls that stored.
     calls: Vec<(usize, BTreeSet<usize>)>,
+    /// Steps that loaded a register again, and those that had stored it.
+    pairs: BTreeSet<usize>,
 }
+
+/// What is made of something: these bytes, before a step.
+struct Source {
+    step: usize,
+    bytes: Vec<Byte>,
+}
+
+/// The definition of a source's bytes.
+const SOURCE: Definition = (usize::MAX, 0);
 
 /// A byte that a step defined: the definitions that it depends on.
 struct Dependent {
@@ -157,7 +168,7 @@ struct Dependent {
 }
 
 impl Naive {
-    fn of(run: &Stepped) -> Naive {
+    fn of(run: &Stepped, source: Option<&Source>) -> Naive {
         let mut factory = InstructionInfoFactory::new();
         let mut naive = Naive {
             data: Vec::new(),
@@ -166,8 +177,12 @@ impl Naive {
             decisions: BTreeMap::new(),
             stored: HashMap::new(),
             calls: Vec::new(),
+            pairs: BTreeSet::new(),
         };
         for (number, step) in run.steps.iter().enumerate() {
+            if let Some(source) = source.filter(|source| source.step == number) {
+                naive.last.extend(source.bytes.iter().map(|byte| (*byte, SOURCE)));
+            }
             let told = effects(&step.insn, &mut factory);
             let operands = operands(step, &mut factory, &told, run.steps.get(number + 1));
             let bytes = |place: &Place| -> Vec<Byte> {
@@ -222,7 +237,7 @@ impl Naive {
                     defined.push(Some(Dependent { values, addresses, frame: part.frame }));
                 }
             }
-            let restored = naive.restored(step, &operands);
+            let restored = naive.restored(number, step, &operands);
             naive.store(number, step);
             naive.last.extend(new);
             for (byte, definition) in restored.into_iter().flatten() {
@@ -268,7 +283,12 @@ impl Naive {
     }
 
     /// If the step loads a register from where it was stored, what its bytes are defined by.
-    fn restored(&self, step: &Step, operands: &[(u64, u64)]) -> Option<Vec<Defined>> {
+    fn restored(
+        &mut self,
+        number: usize,
+        step: &Step,
+        operands: &[(u64, u64)],
+    ) -> Option<Vec<Defined>> {
         use iced_x86::{Mnemonic as M, OpKind as K};
         let insn = &step.insn;
         let register = match (insn.mnemonic(), insn.op_count()) {
@@ -288,9 +308,35 @@ impl Naive {
         let (_, stores) = self.calls.last()?;
         let stored = by.first().filter(|stored| by.len() == 1 && stores.contains(stored))?;
         let (kept, definitions) = &self.stored[stored];
+        if *kept != register {
+            return None;
+        }
+        self.pairs.extend([number, *stored]);
         // All eight bytes come from the eight that were stored.
-        (*kept == register)
-            .then(|| Naive::register_bytes(register).zip(definitions.iter().copied()).collect())
+        Some(Naive::register_bytes(register).zip(definitions.iter().copied()).collect())
+    }
+
+    /// The steps that make something of the source, or are made because of it.
+    fn forward(&self, start: usize, control: bool) -> BTreeSet<usize> {
+        let mut touched = BTreeSet::from([SOURCE]);
+        let mut slice = BTreeSet::new();
+        for step in start..self.data.len() {
+            let decided = control && self.decided[step].is_some_and(|by| slice.contains(&by));
+            let mut belongs = decided;
+            for (index, dependent) in self.data[step].iter().flatten().enumerate() {
+                let mut sources = dependent.values.iter().chain(&dependent.addresses);
+                let is_touched = decided || sources.any(|source| touched.contains(source));
+                if is_touched && !dependent.frame {
+                    touched.insert((step, index));
+                    belongs = true;
+                }
+            }
+            belongs |= self.decisions[&step].iter().any(|source| touched.contains(source));
+            if belongs {
+                slice.insert(step);
+            }
+        }
+        &slice - &self.pairs
     }
 
     fn slice(&self, criterion: &[Byte], options: Options) -> BTreeSet<usize> {
@@ -415,7 +461,7 @@ fn slices_are_those_of_the_naive_way() {
         for level in ["-O0", "-O1", "-O2"] {
             let run = stepped(source, &[level]);
             let region = region(&run);
-            let naive = Naive::of(&run);
+            let naive = Naive::of(&run, None);
             assert_eq!(region.length, run.steps.len() as u64);
             let at = run.image.symbol("result");
             let all = [(false, false), (false, true), (true, false)];
@@ -443,4 +489,51 @@ fn slices_are_those_of_the_naive_way() {
             }
         }
     }
+}
+
+/// What is made of some operands, each as it was before a step read it.
+#[test]
+fn forward_slices_are_those_of_the_naive_way() {
+    let mut factory = InstructionInfoFactory::new();
+    let mut compared = 0;
+    for (name, source) in PROGRAMS {
+        for level in ["-O0", "-O2"] {
+            let run = stepped(source, &[level]);
+            let region = region(&run);
+            // What is only brought back is nothing to begin with.
+            let pairs = Naive::of(&run, None).pairs;
+            let some = (0..run.steps.len()).step_by(1 + run.steps.len() / 24);
+            for step in some.filter(|step| !pairs.contains(step)) {
+                let told = effects(&run.steps[step].insn, &mut factory);
+                let next = run.steps.get(step + 1);
+                let operands = operands(&run.steps[step], &mut factory, &told, next);
+                let Some((at, size)) = operands.first().copied() else {
+                    continue;
+                };
+                let bytes = (at..at + size).map(Byte::Memory).collect();
+                let naive = Naive::of(&run, Some(&Source { step, bytes }));
+                for data in [false, true] {
+                    let source = Criterion {
+                        position: step as u64,
+                        thread: 1,
+                        cells: Vec::new(),
+                        memory: std::iter::once(at..at + size).collect(),
+                    };
+                    let slice = region.forward(&source, Options { thin: false, data }).unwrap();
+                    let found: BTreeSet<usize> =
+                        slice.iter().map(|(position, _)| *position as usize).collect();
+                    let expected = naive.forward(step, !data);
+                    let missing: Vec<_> = expected.difference(&found).collect();
+                    let more: Vec<_> = found.difference(&expected).collect();
+                    assert!(
+                        missing.is_empty() && more.is_empty(),
+                        "{name} {level} {step} {data}: missing {missing:?}, more {more:?}, of {}",
+                        run.steps.len()
+                    );
+                    compared += expected.len();
+                }
+            }
+        }
+    }
+    assert!(compared > 1000, "{compared}");
 }

@@ -1,0 +1,98 @@
+//! One instruction forwards: what is made of something.
+
+use crate::backward::{Area, Dependences, Executed};
+use crate::wanted::Wanted as Touched;
+use std::ops::Range;
+use why_effects::{Part, Place};
+
+/// Goes over instructions in the order in which they were executed. The bytes that something
+/// was made into are touched by it.
+#[derive(Default)]
+pub struct Forward {
+    dependences: Dependences,
+    /// What becomes of the places that an instruction defines.
+    becomes: Vec<(Place, Range<u64>, bool)>,
+}
+
+impl Forward {
+    pub fn new(dependences: Dependences) -> Forward {
+        Forward { dependences, becomes: Vec::new() }
+    }
+
+    /// Whether the instruction makes anything of what is touched, or does whatever it does
+    /// only because of it.
+    pub fn over(&mut self, executed: Executed<'_>, decided: bool, touched: &mut Touched) -> bool {
+        self.becomes.clear();
+        for part in &executed.effects.parts {
+            self.of_part(executed, part, decided, touched);
+        }
+        let mut belongs = false;
+        for (place, bytes, is_touched) in self.becomes.drain(..) {
+            executed.touch(&place, &bytes, is_touched, touched);
+            belongs |= is_touched;
+        }
+        belongs
+    }
+
+    /// Whether where it leads depends on what is touched.
+    pub fn decides(&self, executed: Executed<'_>, touched: &Touched) -> bool {
+        executed.effects.decides.iter().any(|place| {
+            executed.is_touched(place, None, touched) || self.address(executed, place, touched)
+        })
+    }
+
+    fn of_part(&mut self, executed: Executed<'_>, part: &Part, decided: bool, touched: &Touched) {
+        let size = executed.size(&part.to);
+        if part.frame {
+            self.becomes.push((part.to.clone(), 0..size, false));
+            return;
+        }
+        let mut places = [&part.to].into_iter().chain(&part.lanes).chain(&part.whole);
+        let all = decided
+            || part.whole.iter().any(|place| executed.is_touched(place, None, touched))
+            || places.any(|place| self.address(executed, place, touched));
+        let width = u64::from(part.width);
+        for first in (0..size).step_by(width as usize) {
+            let bytes = first..size.min(first + width);
+            let lane = all
+                || part.lanes.iter().any(|place| {
+                    executed.is_touched(place, Some(&(first..first + width)), touched)
+                });
+            self.becomes.push((part.to.clone(), bytes, lane));
+        }
+    }
+
+    fn address(&self, executed: Executed<'_>, place: &Place, touched: &Touched) -> bool {
+        !self.dependences.thin
+            && executed.address(place).iter().any(|cells| touched.has_cells(cells.clone()))
+    }
+}
+
+impl Executed<'_> {
+    fn size(&self, place: &Place) -> u64 {
+        match place {
+            Place::Cells(cells) => (cells.end - cells.start).into(),
+            _ => {
+                let bytes = self.memory(place);
+                bytes.end.wrapping_sub(bytes.start)
+            }
+        }
+    }
+
+    /// Whether a place, or some bytes of it, are touched.
+    fn is_touched(&self, place: &Place, bytes: Option<&Range<u64>>, touched: &Touched) -> bool {
+        match self.part(place, bytes) {
+            Area::Cells(cells) => touched.has_cells(cells),
+            Area::Memory(bytes) => touched.has_memory(bytes),
+        }
+    }
+
+    fn touch(&self, place: &Place, bytes: &Range<u64>, is_touched: bool, touched: &mut Touched) {
+        match (self.part(place, Some(bytes)), is_touched) {
+            (Area::Cells(cells), true) => touched.want_cells(cells),
+            (Area::Cells(cells), false) => drop(touched.take_wanted(cells)),
+            (Area::Memory(bytes), true) => touched.want_memory(bytes),
+            (Area::Memory(bytes), false) => drop(touched.take_any(bytes)),
+        }
+    }
+}
