@@ -5,7 +5,7 @@ use crate::parts::{Part, Place, cleared, is_vex, place};
 use iced_x86::{Instruction, InstructionInfo, Mnemonic as M, OpKind};
 
 pub fn parts(insn: &Instruction, info: &InstructionInfo) -> Option<Vec<Part>> {
-    let Scalar { to: size, from, two } = scalar(insn.mnemonic())?;
+    let Scalar { to: size, from, numbers } = scalar(insn.mnemonic())?;
     let to = place(insn, info, 0)?;
     let number = |operand: u32, size: u32| {
         let place = place(insn, info, operand)?;
@@ -21,14 +21,14 @@ pub fn parts(insn: &Instruction, info: &InstructionInfo) -> Option<Vec<Part>> {
     let last = (0..insn.op_count()).rev().find(|operand| !is_number(*operand))?;
     let mut sources = vec![number(last, from)?];
     let named_before = if is_vex(insn) { 1 } else { 0 };
-    if two {
+    if numbers > 1 {
         sources.push(number(named_before, size)?);
     }
-    if is_multiply_add(insn.mnemonic()) {
+    if numbers > 2 {
         sources.push(number(0, size)?);
     }
     let mut parts = vec![Part::computed(to.bytes(0..size), sources)];
-    if is_vex(insn) && last == 2 && !is_multiply_add(insn.mnemonic()) {
+    if is_vex(insn) && last == 2 && numbers < 3 {
         let rest: Place = place(insn, info, 1)?.bytes(size..16);
         parts.push(Part::copy(to.bytes(size..16), rest));
     }
@@ -41,42 +41,12 @@ struct Scalar {
     to: u32,
     /// Bytes of what it is computed from.
     from: u32,
-    /// It is computed from two numbers.
-    two: bool,
-}
-
-fn is_multiply_add(mnemonic: M) -> bool {
-    matches!(
-        mnemonic,
-        M::Vfmadd132ss
-            | M::Vfmadd213ss
-            | M::Vfmadd231ss
-            | M::Vfmsub132ss
-            | M::Vfmsub213ss
-            | M::Vfmsub231ss
-            | M::Vfnmadd132ss
-            | M::Vfnmadd213ss
-            | M::Vfnmadd231ss
-            | M::Vfnmsub132ss
-            | M::Vfnmsub213ss
-            | M::Vfnmsub231ss
-            | M::Vfmadd132sd
-            | M::Vfmadd213sd
-            | M::Vfmadd231sd
-            | M::Vfmsub132sd
-            | M::Vfmsub213sd
-            | M::Vfmsub231sd
-            | M::Vfnmadd132sd
-            | M::Vfnmadd213sd
-            | M::Vfnmadd231sd
-            | M::Vfnmsub132sd
-            | M::Vfnmsub213sd
-            | M::Vfnmsub231sd
-    )
+    /// Of how many numbers it is computed; of three, the result's place holds one.
+    numbers: u32,
 }
 
 fn scalar(mnemonic: M) -> Option<Scalar> {
-    let (to, from, two) = match mnemonic {
+    let (to, from, numbers) = match mnemonic {
         M::Addss
         | M::Subss
         | M::Mulss
@@ -90,8 +60,8 @@ fn scalar(mnemonic: M) -> Option<Scalar> {
         | M::Vdivss
         | M::Vmaxss
         | M::Vminss
-        | M::Vcmpss
-        | M::Vfmadd132ss
+        | M::Vcmpss => (4, 4, 2),
+        M::Vfmadd132ss
         | M::Vfmadd213ss
         | M::Vfmadd231ss
         | M::Vfmsub132ss
@@ -102,7 +72,7 @@ fn scalar(mnemonic: M) -> Option<Scalar> {
         | M::Vfnmadd231ss
         | M::Vfnmsub132ss
         | M::Vfnmsub213ss
-        | M::Vfnmsub231ss => (4, 4, true),
+        | M::Vfnmsub231ss => (4, 4, 3),
         M::Addsd
         | M::Subsd
         | M::Mulsd
@@ -115,8 +85,8 @@ fn scalar(mnemonic: M) -> Option<Scalar> {
         | M::Vdivsd
         | M::Vmaxsd
         | M::Vminsd
-        | M::Vcmpsd
-        | M::Vfmadd132sd
+        | M::Vcmpsd => (8, 8, 2),
+        M::Vfmadd132sd
         | M::Vfmadd213sd
         | M::Vfmadd231sd
         | M::Vfmsub132sd
@@ -127,7 +97,7 @@ fn scalar(mnemonic: M) -> Option<Scalar> {
         | M::Vfnmadd231sd
         | M::Vfnmsub132sd
         | M::Vfnmsub213sd
-        | M::Vfnmsub231sd => (8, 8, true),
+        | M::Vfnmsub231sd => (8, 8, 3),
         M::Sqrtss
         | M::Rcpss
         | M::Rsqrtss
@@ -135,15 +105,15 @@ fn scalar(mnemonic: M) -> Option<Scalar> {
         | M::Vsqrtss
         | M::Vrcpss
         | M::Vrsqrtss
-        | M::Vroundss => (4, 4, false),
-        M::Sqrtsd | M::Roundsd | M::Vsqrtsd | M::Vroundsd => (8, 8, false),
-        M::Cvtss2sd | M::Vcvtss2sd => (8, 4, false),
-        M::Cvtsd2ss | M::Vcvtsd2ss => (4, 8, false),
-        M::Cvtsi2ss | M::Vcvtsi2ss => (4, 8, false),
-        M::Cvtsi2sd | M::Vcvtsi2sd => (8, 8, false),
-        M::Comiss | M::Ucomiss | M::Vcomiss | M::Vucomiss => (0, 4, true),
-        M::Comisd | M::Ucomisd | M::Vcomisd | M::Vucomisd => (0, 8, true),
+        | M::Vroundss => (4, 4, 1),
+        M::Sqrtsd | M::Roundsd | M::Vsqrtsd | M::Vroundsd => (8, 8, 1),
+        M::Cvtss2sd | M::Vcvtss2sd => (8, 4, 1),
+        M::Cvtsd2ss | M::Vcvtsd2ss => (4, 8, 1),
+        M::Cvtsi2ss | M::Vcvtsi2ss => (4, 8, 1),
+        M::Cvtsi2sd | M::Vcvtsi2sd => (8, 8, 1),
+        M::Comiss | M::Ucomiss | M::Vcomiss | M::Vucomiss => (0, 4, 2),
+        M::Comisd | M::Ucomisd | M::Vcomisd | M::Vucomisd => (0, 8, 2),
         _ => return None,
     };
-    Some(Scalar { to, from, two })
+    Some(Scalar { to, from, numbers })
 }

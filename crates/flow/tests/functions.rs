@@ -1,75 +1,12 @@
 //! Graphs of functions that compilers made.
 
-use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
-use std::ops::Range;
 use std::process::Command;
-use why_flow::{Graph, PostDominators, Program};
+use why_flow::{Graph, PostDominators};
 
-/// The code and the constants of a file, where the file wants them.
-struct Image {
-    sections: Vec<(u64, Vec<u8>)>,
-    functions: Vec<(String, Range<u64>)>,
-}
+#[path = "support/image.rs"]
+mod image;
 
-impl Image {
-    fn read(bytes: &[u8]) -> Image {
-        let file = object::File::parse(bytes).expect("an ELF file");
-        let kept = [SectionKind::Text, SectionKind::ReadOnlyData];
-        let sections = file
-            .sections()
-            .filter(|section| kept.contains(&section.kind()))
-            .map(|section| (section.address(), section.data().expect("its bytes").to_vec()))
-            .collect();
-        let mut functions: Vec<(String, Range<u64>)> = file
-            .symbols()
-            .chain(file.dynamic_symbols())
-            .filter(|symbol| symbol.kind() == object::SymbolKind::Text && symbol.size() > 0)
-            .map(|symbol| {
-                let name = symbol.name().expect("a name").to_owned();
-                (name, symbol.address()..symbol.address() + symbol.size())
-            })
-            .collect();
-        functions.sort_by_key(|(_, range)| range.start);
-        functions.dedup_by_key(|(_, range)| range.start);
-        Image { sections, functions }
-    }
-
-    fn function(&self, name: &str) -> u64 {
-        let found = self.functions.iter().find(|(called, _)| called == name);
-        found.expect("a function of this name").1.start
-    }
-
-    fn at(&self, entry: u64) -> Option<&(String, Range<u64>)> {
-        let index = self.functions.binary_search_by_key(&entry, |(_, range)| range.start).ok()?;
-        self.functions.get(index)
-    }
-}
-
-impl Program for Image {
-    fn read(&self, at: u64, into: &mut [u8]) -> usize {
-        let holds =
-            |(start, bytes): &&(u64, Vec<u8>)| (*start..*start + bytes.len() as u64).contains(&at);
-        let Some((start, bytes)) = self.sections.iter().find(holds) else {
-            return 0;
-        };
-        let rest = &bytes[(at - start) as usize..];
-        let got = rest.len().min(into.len());
-        into[..got].copy_from_slice(&rest[..got]);
-        got
-    }
-
-    fn is_within(&self, entry: u64, address: u64) -> bool {
-        self.at(entry).is_some_and(|(_, range)| range.contains(&address))
-    }
-
-    fn may_return(&self, callee: u64) -> bool {
-        self.at(callee).is_none_or(|(name, _)| name != "give_up")
-    }
-
-    fn seen_targets(&self, _: u64) -> Vec<u64> {
-        Vec::new()
-    }
-}
+use image::Image;
 
 fn compiled(source: &str, options: &[&str]) -> Image {
     let directory = tempfile::tempdir().expect("a directory");
@@ -116,7 +53,7 @@ const WAYS: [&[&str]; 5] = [
 fn a_table_of_jumps_is_read() {
     for options in WAYS {
         let image = compiled(SOURCE, options);
-        let graph = Graph::of(&image, image.function("choose"));
+        let graph = Graph::of(&image, image.symbol("choose"));
         let most = graph.blocks.iter().map(|block| block.successors.len()).max();
         assert!(most >= Some(9), "{options:?}: {graph:x?}");
     }
@@ -126,7 +63,7 @@ fn a_table_of_jumps_is_read() {
 fn what_does_not_return_is_no_way_on() {
     for options in WAYS {
         let image = compiled(SOURCE, options);
-        let graph = Graph::of(&image, image.function("check"));
+        let graph = Graph::of(&image, image.symbol("check"));
         let found = PostDominators::of(&graph);
         let branch = graph.blocks.iter().position(|block| block.successors.len() == 2);
         let branch = why_flow::BlockId(branch.expect("a branch"));

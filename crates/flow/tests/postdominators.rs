@@ -3,24 +3,13 @@
 
 use why_flow::{BlockId, Graph, PostDominators};
 
-/// Whether the end can be reached from a block without another one.
-fn ends_without(edges: &[Vec<usize>], from: usize, without: usize) -> bool {
-    let mut seen = vec![false; edges.len()];
-    let mut open = vec![from];
-    while let Some(block) = open.pop() {
-        if block == without || std::mem::replace(&mut seen[block], true) {
-            continue;
-        }
-        if edges[block].is_empty() {
-            return true;
-        }
-        open.extend(&edges[block]);
-    }
-    false
-}
+#[path = "support/by_force.rs"]
+mod by_force;
+
+use by_force::ends_without;
 
 /// The nearest block behind one that all ways come through.
-fn by_force(edges: &[Vec<usize>], from: usize) -> Option<BlockId> {
+fn nearest(edges: &[Vec<usize>], from: usize) -> Option<BlockId> {
     let all = |from: usize| -> Vec<usize> {
         (0..edges.len())
             .filter(|other| *other != from && !ends_without(edges, from, *other))
@@ -64,7 +53,7 @@ fn of_random_graphs() {
             for block in 0..edges.len() {
                 assert_eq!(
                     found.behind(BlockId(block)),
-                    by_force(&edges, block),
+                    nearest(&edges, block),
                     "{edges:?} {block}"
                 );
             }

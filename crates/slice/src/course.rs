@@ -63,6 +63,9 @@ pub struct Restored {
 pub trait Sink {
     fn executed(&mut self, executed: Executed<'_>);
 
+    /// What an instruction did there is not known: it is passed over.
+    fn passed_over(&mut self, address: u64);
+
     /// Somebody else wrote to memory.
     fn wrote(&mut self, position: Position, bytes: Range<u64>);
 }
@@ -100,8 +103,12 @@ impl Course {
                 let left = pending.executed.checked_sub(*undone as usize).ok_or(Unknown)?;
                 pending.executed = left;
             }
-            // What an interrupted string instruction has done so far, it does when it goes on.
-            (REPEATED | RECOUNT, [_]) => {}
+            (REPEATED, [_]) => {
+                let Pending { unit, executed, .. } = self.pending.as_ref().ok_or(Unknown)?;
+                let interrupted = known[*unit].instructions.get(*executed).ok_or(Unknown)?;
+                sink.passed_over(interrupted.address);
+            }
+            (RECOUNT, [_]) => {}
             (id, slots) => {
                 self.settle(known, room, sink);
                 let thread = self.threads.entry(self.thread).or_default();
@@ -149,7 +156,10 @@ impl Course {
             room.decided.push(control.at(insn.address));
             let position = self.position + index as Position;
             let operands = &room.accesses[unit.first_access[index]..unit.first_access[index + 1]];
-            if operands.len() == insn.effects.operands.len() && !insn.keeping.is_nothing() {
+            if operands.len() != insn.effects.operands.len() {
+                // Which lanes a vector selects is not planned.
+                sink.passed_over(insn.address);
+            } else if !insn.keeping.is_nothing() {
                 let saved = saves.executed(&insn.keeping, operands, position);
                 let restored = |(kept, saved)| Restored { by: position, kept, saved };
                 room.restored.extend(saved.map(restored));

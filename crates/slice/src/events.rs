@@ -3,6 +3,7 @@
 use crate::control::Position;
 use crate::course::{Executed, Restored, Sink};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// What happened, one behind the other.
@@ -12,6 +13,7 @@ pub struct Events {
     pub decided: Vec<Option<Position>>,
     pub accesses: Vec<Range<u64>>,
     pub restored: FxHashMap<Position, Restored>,
+    pub passed_over: BTreeSet<u64>,
 }
 
 pub enum Event {
@@ -38,6 +40,10 @@ impl Sink for Events {
         let accesses = self.accesses.len();
         self.accesses.extend(executed.accesses.iter().cloned());
         self.all.push(Event::Executed { unit, thread, position, decided, accesses });
+    }
+
+    fn passed_over(&mut self, address: u64) {
+        self.passed_over.insert(address);
     }
 
     fn wrote(&mut self, position: Position, bytes: Range<u64>) {

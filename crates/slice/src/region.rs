@@ -6,6 +6,7 @@ use crate::course::{Course, Executed, Room, Sink, Unknown};
 use crate::events::Events;
 use crate::units::{Unit, Ways};
 use iced_x86::InstructionInfoFactory;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use why_effects::Cell;
@@ -61,6 +62,8 @@ struct Nobody;
 
 impl Sink for Nobody {
     fn executed(&mut self, _: Executed<'_>) {}
+
+    fn passed_over(&mut self, _: u64) {}
 
     fn wrote(&mut self, _: Position, _: Range<u64>) {}
 }
@@ -133,8 +136,15 @@ pub struct Options {
     pub data: bool,
 }
 
-/// The instructions of a slice, by position, the last first.
-pub type Slice = Vec<(Position, u64)>;
+/// What belongs to a value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// Positions and addresses of instructions, the last first.
+    pub instructions: Vec<(Position, u64)>,
+    /// The addresses of instructions that were executed on the way and of which it is not
+    /// known what they did: some of the slice may be missing.
+    pub passed_over: BTreeSet<u64>,
+}
 
 impl Region {
     /// What happened in a chunk, in order.

@@ -26,7 +26,7 @@ impl Region {
             wanted,
             decided: FxHashSet::default(),
             put_aside: FxHashMap::default(),
-            slice: Vec::new(),
+            slice: Slice::default(),
         };
         for (index, chunk) in self.chunks.iter().enumerate().rev() {
             if chunk.before.position < criterion.position {
@@ -53,6 +53,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn over(&mut self, events: &Events) {
+        self.slice.passed_over.extend(&events.passed_over);
         for event in events.all.iter().rev() {
             match event {
                 Event::Wrote { position, bytes } if *position < self.end => {
@@ -88,7 +89,7 @@ impl Search<'_> {
             let insn = &unit.instructions[index];
             let operands = &accesses[unit.first_access[index]..unit.first_access[index + 1]];
             if operands.len() < insn.effects.operands.len() {
-                // Which lanes a vector selects is not known here.
+                // It is passed over.
                 continue;
             }
             if let Some(restored) = restored.get(&position) {
@@ -105,7 +106,7 @@ impl Search<'_> {
                 self.wanted.want_cells(cell..cell + 1);
             }
             if decides || defines {
-                self.slice.push((position, insn.address));
+                self.slice.instructions.push((position, insn.address));
                 if self.control {
                     self.decided.extend(decided);
                 }

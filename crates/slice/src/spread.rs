@@ -28,7 +28,7 @@ impl Region {
             deciding: FxHashSet::default(),
             put_aside: FxHashSet::default(),
             stored: FxHashMap::default(),
-            slice: Vec::new(),
+            slice: Slice::default(),
         };
         for (index, chunk) in self.chunks.iter().enumerate() {
             let is_last = index + 1 == self.chunks.len();
@@ -41,8 +41,8 @@ impl Region {
             }
         }
         let Spread { mut slice, put_aside, .. } = spread;
-        slice.retain(|(position, _)| !put_aside.contains(position));
-        slice.reverse();
+        slice.instructions.retain(|(position, _)| !put_aside.contains(position));
+        slice.instructions.reverse();
         Ok(slice)
     }
 }
@@ -65,6 +65,7 @@ struct Spread<'a> {
 
 impl Spread<'_> {
     fn over(&mut self, events: &Events) {
+        self.slice.passed_over.extend(&events.passed_over);
         for event in &events.all {
             match event {
                 Event::Wrote { position, bytes } => {
@@ -122,7 +123,7 @@ impl Spread<'_> {
         }
         let touched = self.forward.over(executed, decided, &mut self.touched);
         if touched || decides || decided {
-            self.slice.push((position, insn.address));
+            self.slice.instructions.push((position, insn.address));
             if self.control && insn.turn != Turn::None {
                 self.deciding.insert(position);
             }

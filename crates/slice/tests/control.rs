@@ -5,6 +5,11 @@
 use why_flow::{BlockId, Graph, PostDominators};
 use why_slice::control::Control;
 
+#[path = "../../flow/tests/support/by_force.rs"]
+mod by_force;
+
+use by_force::ends_without;
+
 struct Random(u64);
 
 impl Random {
@@ -29,30 +34,15 @@ fn random_function(random: &mut Random) -> Vec<Vec<usize>> {
                 next
             })
             .collect();
-        if (0..count).all(|block| comes_to_end(&edges, block, usize::MAX)) {
+        if (0..count).all(|block| ends_without(&edges, block, usize::MAX)) {
             return edges;
         }
     }
 }
 
-fn comes_to_end(edges: &[Vec<usize>], from: usize, without: usize) -> bool {
-    let mut seen = vec![false; edges.len()];
-    let mut open = vec![from];
-    while let Some(block) = open.pop() {
-        if block == without || std::mem::replace(&mut seen[block], true) {
-            continue;
-        }
-        if edges[block].is_empty() {
-            return true;
-        }
-        open.extend(&edges[block]);
-    }
-    false
-}
-
 /// Whether every way from a block comes to another one, or it is that.
 fn always_comes_to(edges: &[Vec<usize>], from: usize, to: usize) -> bool {
-    from == to || !comes_to_end(edges, from, to)
+    from == to || !ends_without(edges, from, to)
 }
 
 fn depends(edges: &[Vec<usize>], block: usize, branch: usize) -> bool {

@@ -13,10 +13,13 @@ use why_slice::region::{Builder, Criterion, Options, Region};
 use why_trace::shape::{Planner, Shape};
 use why_trace::{FIRST_UNIT_ID, STACK, THREAD};
 
+#[path = "../../flow/tests/support/image.rs"]
+mod image;
 #[path = "region/stepped.rs"]
 mod stepped;
 
-use stepped::{Image, Step, Stepped, stepped};
+use image::Image;
+use stepped::{Step, Stepped, stepped};
 
 const PROGRAMS: [(&str, &str); 7] = [
     (
@@ -473,8 +476,9 @@ fn slices_are_those_of_the_naive_way() {
                     memory: std::iter::once(at..at + 4).collect(),
                 };
                 let slice = region.slice(&criterion, options).unwrap();
+                assert!(slice.passed_over.is_empty());
                 let found: BTreeSet<usize> =
-                    slice.iter().map(|(position, _)| *position as usize).collect();
+                    slice.instructions.iter().map(|(position, _)| *position as usize).collect();
                 let bytes: Vec<Byte> = (at..at + 4).map(Byte::Memory).collect();
                 let expected = naive.slice(&bytes, options);
                 let missing: Vec<_> = expected.difference(&found).collect();
@@ -521,7 +525,7 @@ fn forward_slices_are_those_of_the_naive_way() {
                     };
                     let slice = region.forward(&source, Options { thin: false, data }).unwrap();
                     let found: BTreeSet<usize> =
-                        slice.iter().map(|(position, _)| *position as usize).collect();
+                        slice.instructions.iter().map(|(position, _)| *position as usize).collect();
                     let expected = naive.forward(step, !data);
                     let missing: Vec<_> = expected.difference(&found).collect();
                     let more: Vec<_> = found.difference(&expected).collect();
@@ -536,4 +540,34 @@ fn forward_slices_are_those_of_the_naive_way() {
         }
     }
     assert!(compared > 1000, "{compared}");
+}
+
+/// A string instruction that is interrupted is not known to have done what it did.
+#[test]
+fn what_is_not_known_is_named() {
+    let insn = iced_x86::Decoder::with_ip(64, &[0xf3, 0xa4], 0x1000, 0).decode(); // rep movsb
+    let mut planner = Planner::default();
+    planner.instruction(&insn);
+    let shape = Arc::new(planner.finish());
+    struct Nowhere;
+    impl Ways for Nowhere {
+        fn meet(&self, _: u64) -> Option<u64> {
+            None
+        }
+    }
+    let mut builder = Builder::new(Nowhere, CHUNK);
+    builder.learn(&[Arc::clone(&shape)]);
+    let slots = vec![0x5000; shape.told[0].len()];
+    builder.record(FIRST_UNIT_ID, &slots).unwrap();
+    builder.record(why_trace::REPEATED, &[0x5004]).unwrap();
+    let slots = vec![0x5004; shape.slots_before(1) + 1];
+    builder.record(FIRST_UNIT_ID + 1, &slots).unwrap();
+    let region = builder.finish().unwrap();
+    let criterion = Criterion { position: 1, thread: 0, cells: Vec::new(), memory: Vec::new() };
+    for slice in [region.slice(&criterion, Options::default()), {
+        let source = Criterion { position: 0, ..criterion };
+        region.forward(&source, Options::default())
+    }] {
+        assert_eq!(slice.unwrap().passed_over, BTreeSet::from([0x1000]));
+    }
 }

@@ -1,11 +1,11 @@
 //! A program that is executed step by step, from `main` to its end.
 
+use super::image::Image;
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
-use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use why_flow::Program;
@@ -64,68 +64,4 @@ pub fn stepped(source: &str, options: &[&str]) -> Stepped {
     ptrace::kill(child).expect("ending the program");
     let _ = waitpid(child, None);
     Stepped { image, steps, end: registers }
-}
-
-/// The code of a file, where the file wants it.
-pub struct Image {
-    sections: Vec<(u64, Vec<u8>)>,
-    symbols: Vec<(String, u64, u64, bool)>,
-}
-
-impl Image {
-    fn read(bytes: &[u8]) -> Image {
-        let file = object::File::parse(bytes).expect("an ELF file");
-        let kept = [SectionKind::Text, SectionKind::ReadOnlyData];
-        let sections = file
-            .sections()
-            .filter(|section| kept.contains(&section.kind()))
-            .map(|section| (section.address(), section.data().expect("its bytes").to_vec()))
-            .collect();
-        let symbol = |symbol: object::Symbol<'_, '_>| {
-            let name = symbol.name().expect("a name").to_owned();
-            (name, symbol.address(), symbol.size(), symbol.kind() == SymbolKind::Text)
-        };
-        Image { sections, symbols: file.symbols().map(symbol).collect() }
-    }
-
-    pub fn symbol(&self, name: &str) -> u64 {
-        let found = self.symbols.iter().find(|(called, ..)| called == name);
-        found.expect("a symbol of this name").1
-    }
-
-    /// The function that an address lies in.
-    pub fn function(&self, address: u64) -> Option<u64> {
-        let holds = |(_, start, size, code): &&(String, u64, u64, bool)| {
-            *code && (*start..start + size).contains(&address)
-        };
-        let (name, start, ..) = self.symbols.iter().find(holds)?;
-        // What is hardly ever executed lies elsewhere.
-        Some(name.strip_suffix(".cold").map_or(*start, |name| self.symbol(name)))
-    }
-}
-
-impl Program for Image {
-    fn read(&self, at: u64, into: &mut [u8]) -> usize {
-        let holds =
-            |(start, bytes): &&(u64, Vec<u8>)| (*start..*start + bytes.len() as u64).contains(&at);
-        let Some((start, bytes)) = self.sections.iter().find(holds) else {
-            return 0;
-        };
-        let rest = &bytes[(at - start) as usize..];
-        let got = rest.len().min(into.len());
-        into[..got].copy_from_slice(&rest[..got]);
-        got
-    }
-
-    fn is_within(&self, entry: u64, address: u64) -> bool {
-        self.function(address) == Some(entry)
-    }
-
-    fn may_return(&self, _: u64) -> bool {
-        true
-    }
-
-    fn seen_targets(&self, _: u64) -> Vec<u64> {
-        Vec::new()
-    }
 }
