@@ -165,12 +165,15 @@ impl Supervisor {
     fn map_trace(&mut self, tid: Tid, base: u64) -> Outcome<()> {
         let shapes = self.space_of(tid).code.borrow().shapes.clone();
         let (processor, allowed) = (self.options.processor, self.options.allowed.clone());
-        let move_away = move || {
+        let process = self.recorded_process(tid).unwrap_or(tid);
+        let readers = self.options.readers.clone();
+        let prepare = move || {
             if let Some(processor) = processor {
                 crate::processor::avoid(processor, &allowed);
             }
+            readers.and_then(|readers| readers(process))
         };
-        let trace = SpaceTrace::new(base, shapes, self.options.accesses.clone(), move_away)?;
+        let trace = SpaceTrace::new(base, shapes, prepare)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         for (at, offset) in trace.buffers() {
             let size = crate::tracing::BUFFER_BYTES as u64;

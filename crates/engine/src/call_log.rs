@@ -70,6 +70,29 @@ pub fn header(number: u32, result: u64, written: u32) -> [u8; HEADER] {
     header
 }
 
+/// A call, as it stands in the log when replaying.
+pub struct ReplayedCall<'a> {
+    pub number: u32,
+    pub result: u64,
+    pub written: &'a [u8],
+}
+
+impl ReplayedCall<'_> {
+    /// What it takes in the log.
+    pub fn size(&self) -> usize {
+        HEADER + self.written.len()
+    }
+}
+
+/// The first call in a log.
+pub fn replayed(log: &[u8]) -> Option<ReplayedCall<'_>> {
+    let (header, rest) = log.split_first_chunk::<HEADER>()?;
+    let half = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| header[at + i]));
+    let result = u64::from(half(8)) | u64::from(half(12)) << 32;
+    let written = rest.get(..half(4) as usize)?;
+    Some(ReplayedCall { number: half(0), result, written })
+}
+
 pub struct CallLog {
     memory: SharedMemory,
     base: Address,

@@ -19,13 +19,13 @@ use crate::space::SpaceId;
 use crate::stub::Stub;
 use crate::supervisor::{Options, Supervisor};
 use crate::task::{State, Tid};
+use crate::tracing::Readers;
 use crate::{program, timer};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::{ForkResult, Pid, fork, getppid};
 use std::cell::RefCell;
 use std::ffi::{CString, OsString, c_char, c_int, c_void};
-use std::fs::File;
 use std::io::{PipeReader, Read, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -34,7 +34,6 @@ use std::path::PathBuf;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use why_record::manifest::Manifest;
 use why_translate::Tool;
@@ -44,8 +43,8 @@ pub struct Command {
     pub tool: Tool,
     /// Look for executable memory outside the cache, from time to time and at the end.
     pub inspect: bool,
-    /// Where every access of a traced program is written down.
-    pub accesses: Option<File>,
+    /// Who reads the traces of processes.
+    pub readers: Option<Readers>,
     pub course: Course,
 }
 
@@ -260,15 +259,7 @@ fn try_supervise(
         seed: chaos.map(|chaos| chaos.seed),
         deadline: chaos.and_then(|chaos| Some(Instant::now() + chaos.time_limit?)),
         inspect: command.inspect,
-        accesses: match &command.accesses {
-            Some(file) => {
-                let file = file.try_clone();
-                Some(Arc::new(Mutex::new(
-                    file.map_err(EngineError::system("copying a descriptor"))?,
-                )))
-            }
-            None => None,
-        },
+        readers: command.readers.clone(),
         allowed: affinity.clone(),
         affinity,
         processor,

@@ -65,6 +65,7 @@ pub use error::EngineError;
 pub use recording::{Border, Landmark, MappedCode, Region, Wanted};
 pub use replaying::{Look, Module, Observer, Scene, Then};
 pub use report::{Ended, Missed, Replayed, Report};
+pub use tracing::{Readers, TraceReader};
 pub use why_translate::Tool;
 
 /// The supervisor's readers of what a program can write to, for those who try to confuse them.

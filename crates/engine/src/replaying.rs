@@ -82,6 +82,10 @@ pub struct Replayer {
     /// Calls that the running thread makes, in parts; and the part that is in the log.
     calls: VecDeque<Calls>,
     log: Rc<Vec<u8>>,
+    /// How much of that part a traced process has used.
+    taken: usize,
+    /// What was written to memory that the trace does not tell of yet.
+    untold_writes: Vec<Range<Address>>,
     /// What the running thread will stop for.
     next: Option<Stop>,
     /// Vector registers for the thread that is resumed next.
@@ -157,6 +161,8 @@ impl Replayer {
             last: None,
             calls: VecDeque::new(),
             log: Rc::default(),
+            taken: 0,
+            untold_writes: Vec::new(),
             next: None,
             vectors: None,
             objects: Objects::default(),
@@ -243,9 +249,24 @@ impl Supervisor {
         self.replayers.get_mut(&space).expect("every process of a replay has a stream")
     }
 
+    /// The recorded process that this one is.
+    pub(crate) fn recorded_process(&self, tid: Tid) -> Option<Thread> {
+        self.replayers.get(&self.tasks[&tid].space).map(Replayer::process)
+    }
+
     /// The recorded thread that runs now, of those that this one stands for.
     pub(crate) fn recorded_thread(&self, tid: Tid) -> Option<Thread> {
         self.replayers.get(&self.tasks[&tid].space).map(|replayer| replayer.running)
+    }
+
+    /// Where the replay is, if this is one.
+    pub(crate) fn recorded_moment(&mut self, tid: Tid) -> Option<(u64, u64)> {
+        self.replays().then(|| self.when(tid))
+    }
+
+    /// What the trace is to tell was written to memory.
+    pub(crate) fn untold_writes(&mut self, tid: Tid) -> Vec<Range<Address>> {
+        std::mem::take(&mut self.replayer(tid).untold_writes)
     }
 
     /// Takes from a new process all that is not the engine's, and begins.
@@ -288,8 +309,7 @@ impl Supervisor {
         let replayer = self.replayer(tid);
         let event = replayer.events;
         let left = !replayer.calls.is_empty();
-        let filled = replayer.log.len();
-        let left = left || self.left_in_log(tid, filled) != 0;
+        let left = left || self.has_calls_in_log(tid);
         let replayer = self.replayer(tid);
         if left {
             let (process, program) = (replayer.process, replayer.program);

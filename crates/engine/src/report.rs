@@ -19,8 +19,8 @@ pub struct Report {
     pub trace_instructions: u64,
     pub trace_records: u64,
     pub trace_slots: u64,
-    /// Why the accesses could not all be written down: an error of the system.
-    pub accesses_lost: Option<i32>,
+    /// Why not all that was wanted of the trace could be kept: an error of the system.
+    pub trace_lost: Option<i32>,
     pub units: u64,
     /// Units that an earlier run translated.
     pub reused: u64,

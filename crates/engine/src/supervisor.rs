@@ -10,7 +10,7 @@ use crate::report::Report;
 use crate::schedule::Schedule;
 use crate::space::{Space, SpaceId};
 use crate::task::{State, Task, Tid};
-use crate::tracing::AccessLog;
+use crate::tracing::Readers;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -27,8 +27,8 @@ pub struct Options {
     pub deadline: Option<Instant>,
     /// Look for executable memory outside the cache.
     pub inspect: bool,
-    /// Where every access of a traced program is written down.
-    pub accesses: Option<AccessLog>,
+    /// Who reads the traces of processes.
+    pub readers: Option<Readers>,
     /// The processors the target is told it runs on.
     pub affinity: Vec<u8>,
     /// The processors it may ask for.

@@ -161,7 +161,7 @@ impl Supervisor {
         self.report.add_code(std::mem::take(&mut code.borrow_mut().statistics));
         let (totals, lost) = space.trace?.finish(space.trace_next);
         let report = &mut self.report;
-        report.accesses_lost = report.accesses_lost.or(lost);
+        report.trace_lost = report.trace_lost.or(lost);
         if !self.options.tool.counts() {
             report.instructions = report.instructions.wrapping_add(totals.instructions);
         }

@@ -7,7 +7,7 @@ use crate::task::Tid;
 use std::sync::Arc;
 use why_trace::register::{RDI, number};
 use why_trace::shape::{Numbered, Planner};
-use why_trace::{FS_BASE, GS_BASE, RECOUNT, REPEATED, STACK, THREAD, UNDO};
+use why_trace::{FS_BASE, GS_BASE, MOMENT, RECOUNT, REPEATED, STACK, THREAD, UNDO, WROTE};
 use why_translate::context::{APP_GS, TRACE_NEXT};
 use why_translate::{SpanDetail, Unit};
 
@@ -31,6 +31,12 @@ impl Supervisor {
         if have_changed {
             self.trace_record(tid, FS_BASE, bases.0);
             self.trace_record(tid, GS_BASE, bases.1);
+        }
+        if let Some((event, ticks)) = self.recorded_moment(tid) {
+            for range in self.untold_writes(tid) {
+                self.trace_words(tid, WROTE, &[range.start, range.end - range.start]);
+            }
+            self.trace_words(tid, MOMENT, &[event, ticks]);
         }
     }
 

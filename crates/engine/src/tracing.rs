@@ -5,14 +5,10 @@ use crate::memory::{Address, PAGE};
 use crate::shared::SharedMemory;
 use crate::task::Tid;
 use rustc_hash::FxHashMap;
-use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Write as _;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 use std::thread::JoinHandle;
-use why_trace::access::Access;
-use why_trace::follow::Follower;
+use why_trace::shape::Shape;
 use why_trace::{Counter, Totals};
 
 /// Two buffers: the target fills one while the reader empties the other. Much smaller
@@ -28,8 +24,21 @@ pub const SPAN: u64 = BUFFERS as u64 * STRIDE;
 /// What the reader must know of the units.
 pub type Shapes = Arc<RwLock<why_trace::shape::Shapes>>;
 
-/// Where the accesses of all processes go, line by line.
-pub type AccessLog = Arc<Mutex<File>>;
+/// Makes something of the trace of a process.
+pub trait TraceReader {
+    /// Makes the next units known.
+    fn learn(&mut self, shapes: &[Arc<Shape>]);
+
+    /// The next records.
+    fn read(&mut self, records: &[u8]);
+
+    /// There are no more. If not everything could be kept: the error of the system.
+    fn finish(&mut self) -> Option<i32>;
+}
+
+/// Makes the reader of a process, on the thread on which it will read; none if nobody wants to
+/// know.
+pub type Readers = Arc<dyn Fn(i32) -> Option<Box<dyn TraceReader>> + Send + Sync>;
 
 pub struct SpaceTrace {
     pub memory: Arc<SharedMemory>,
@@ -50,16 +59,15 @@ impl SpaceTrace {
     pub fn new(
         base: Address,
         shapes: Shapes,
-        log: Option<AccessLog>,
-        prepare: impl FnOnce() + Send + 'static,
+        prepare: impl FnOnce() -> Option<Box<dyn TraceReader>> + Send + 'static,
     ) -> Result<SpaceTrace> {
         let memory = Arc::new(SharedMemory::new("trace", BUFFER_BYTES * BUFFERS)?);
         let (to_reader, full) = channel();
         let (empty, emptied) = channel();
         let shared = Arc::clone(&memory);
         let reader = std::thread::spawn(move || {
-            prepare();
-            read_all(&shared, &shapes, log, &full, &empty)
+            let reader = prepare();
+            read_all(&shared, &shapes, reader, &full, &empty)
         });
         let (thread, bases) = (None, FxHashMap::default());
         Ok(SpaceTrace { memory, base, thread, bases, filling: 0, to_reader, emptied, reader })
@@ -101,8 +109,8 @@ impl SpaceTrace {
         self.base + self.filling as u64 * STRIDE
     }
 
-    /// Hands over what is left, and waits for the reader. Also the error with which the
-    /// log of accesses ended, if so.
+    /// Hands over what is left, and waits for the reader. Also the error because of
+    /// which it could not keep everything, if so.
     pub fn finish(mut self, next: Address) -> (Totals, Option<i32>) {
         self.swap(next);
         drop(self.to_reader);
@@ -113,12 +121,11 @@ impl SpaceTrace {
 fn read_all(
     memory: &SharedMemory,
     shapes: &Shapes,
-    log: Option<AccessLog>,
+    mut reader: Option<Box<dyn TraceReader>>,
     full: &Receiver<(usize, usize)>,
     empty: &Sender<usize>,
 ) -> (Totals, Option<i32>) {
     let mut counter = Counter::new();
-    let mut logger = log.map(Logger::new);
     let mut learnt = 0;
     // The other buffer is free from the start.
     let _ = empty.send(1);
@@ -127,8 +134,8 @@ fn read_all(
             let shapes = shapes.read().expect("no writer panicked");
             let new = &shapes.all[learnt..];
             counter.learn(new);
-            if let Some(logger) = &mut logger {
-                logger.follower.learn(new);
+            if let Some(reader) = &mut reader {
+                reader.learn(new);
             }
             learnt = shapes.all.len();
         }
@@ -139,53 +146,10 @@ fn read_all(
             std::slice::from_raw_parts(memory.start().add(buffer * BUFFER_BYTES), length)
         };
         counter.read(bytes).expect("the trace is well formed");
-        if let Some(logger) = &mut logger {
-            logger.read(bytes);
+        if let Some(reader) = &mut reader {
+            reader.read(bytes);
         }
         let _ = empty.send(buffer);
     }
-    (counter.totals, logger.and_then(Logger::finish))
-}
-
-/// Writes down what the trace says was accessed.
-struct Logger {
-    follower: Follower,
-    log: AccessLog,
-    /// Whole lines.
-    text: String,
-    /// The error that ended it.
-    lost: Option<i32>,
-}
-
-impl Logger {
-    fn new(log: AccessLog) -> Logger {
-        Logger { follower: Follower::default(), log, text: String::new(), lost: None }
-    }
-
-    fn read(&mut self, bytes: &[u8]) {
-        let (follower, text) = (&mut self.follower, &mut self.text);
-        let read = follower.read(bytes, &mut |access| add_line(text, access));
-        read.expect("the trace is well formed");
-        self.write();
-    }
-
-    fn finish(mut self) -> Option<i32> {
-        let text = &mut self.text;
-        self.follower.finish(&mut |access| add_line(text, access));
-        self.write();
-        self.lost
-    }
-
-    /// A full disk ends the log, and neither the program nor what else is found out.
-    fn write(&mut self) {
-        if self.lost.is_none() {
-            let written = self.log.lock().expect("no panic").write_all(self.text.as_bytes());
-            self.lost = written.err().map(|error| error.raw_os_error().unwrap_or(libc::EIO));
-        }
-        self.text.clear();
-    }
-}
-
-fn add_line(text: &mut String, access: &Access) {
-    let _ = writeln!(text, "{access}");
+    (counter.totals, reader.and_then(|mut reader| reader.finish()))
 }

@@ -1,6 +1,6 @@
 //! One instruction backwards.
 
-use crate::wanted::{Taken, Wanted};
+use crate::wanted::{Taken, Wanted, Wanter};
 use std::ops::Range;
 use why_effects::{Cell, Effects, Part, Place};
 
@@ -26,8 +26,26 @@ pub struct Executed<'a> {
     pub operands: &'a [Range<u64>],
 }
 
+/// Something that an instruction has made.
+pub(crate) struct Made {
+    /// All of it, and which byte of it was wanted first of all.
+    pub area: Area,
+    pub first: u64,
+}
+
+impl Made {
+    /// Who wanted it.
+    pub(crate) fn wanter(&self, wanted: &Wanted) -> Wanter {
+        match &self.area {
+            Area::Cells(cells) => wanted.who_wanted_cell(cells.start + self.first as Cell),
+            Area::Memory(bytes) => wanted.who_wanted_memory(bytes.start.wrapping_add(self.first)),
+        }
+    }
+}
+
 /// Bytes of registers or of memory.
-pub(crate) enum Area {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Area {
     Cells(Range<Cell>),
     Memory(Range<u64>),
 }
@@ -40,6 +58,15 @@ impl Backward {
     /// Whether the instruction has made something that is wanted; what it made that of is
     /// wanted then instead.
     pub fn over(&mut self, executed: Executed<'_>, wanted: &mut Wanted) -> bool {
+        let made = self.take(executed, wanted);
+        if made.is_some() {
+            self.want_sources(executed, wanted);
+        }
+        made.is_some()
+    }
+
+    /// What the instruction has made that is wanted: it is so no more.
+    pub(crate) fn take(&mut self, executed: Executed<'_>, wanted: &mut Wanted) -> Option<Made> {
         let parts = &executed.effects.parts;
         if self.taken.len() < parts.len() {
             self.taken.resize_with(parts.len(), Taken::default);
@@ -48,14 +75,18 @@ impl Backward {
         for (part, taken) in parts.iter().zip(&mut self.taken) {
             executed.take(&part.to, wanted, taken);
         }
-        let mut belongs = false;
-        for (part, taken) in parts.iter().zip(&self.taken) {
+        let mut found = parts.iter().zip(&self.taken);
+        let (part, taken) = found.find(|(part, taken)| !taken.is_empty() && !part.frame)?;
+        Some(Made { area: executed.part(&part.to, None), first: taken.bytes()[0] })
+    }
+
+    /// Wants what that was made of.
+    pub(crate) fn want_sources(&mut self, executed: Executed<'_>, wanted: &mut Wanted) {
+        for (part, taken) in executed.effects.parts.iter().zip(&self.taken) {
             if !taken.is_empty() && !part.frame {
-                belongs = true;
                 executed.want_sources(part, taken, wanted, self.dependences);
             }
         }
-        belongs
     }
 
     /// The instruction belongs to the slice because of where it led: what decided that is

@@ -6,17 +6,19 @@
 //! over what is executed now. A called function has branches of its own; where none is open,
 //! the call decided.
 
+use serde::{Deserialize, Serialize};
+
 /// The number of an executed instruction.
 pub type Position = u64;
 
 /// The course of a thread: its calls, and the open branches of each.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {
     frames: Vec<Frame>,
     open: Vec<Open>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Frame {
     /// What decided over the call.
     call: Option<Position>,
@@ -27,7 +29,7 @@ struct Frame {
 }
 
 /// A branch whose ways have not met yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Open {
     branch: Position,
     /// Where they meet; none if only at the function's end.

@@ -4,16 +4,19 @@ use crate::control::{Control, Position};
 use crate::saves::{Kept, Saves};
 use crate::units::{Turn, Unit};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use why_trace::plan::{Before, Values};
-use why_trace::{FIRST_UNIT_ID, FS_BASE, GS_BASE, RECOUNT, REPEATED, STACK, THREAD, UNDO, WROTE};
+use why_trace::{
+    FIRST_UNIT_ID, FS_BASE, GS_BASE, MOMENT, RECOUNT, REPEATED, STACK, THREAD, UNDO, WROTE,
+};
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the trace holds a record that nobody knows")]
 pub struct Unknown;
 
 /// Where the threads are, between two records.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Course {
     threads: FxHashMap<u64, Thread>,
     thread: u64,
@@ -23,14 +26,25 @@ pub struct Course {
     pending: Option<Pending>,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 struct Thread {
     before: Before,
     control: Control,
     saves: Saves,
+    /// For each call that is not over the last one before it that is shown, or itself.
+    sites: Vec<u64>,
+    /// Of its last instruction.
+    last: Position,
 }
 
-#[derive(Clone)]
+impl Thread {
+    /// The call that is shown for what is not.
+    fn site(&self) -> u64 {
+        self.sites.last().copied().unwrap_or(0)
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize)]
 struct Pending {
     unit: usize,
     executed: usize,
@@ -45,6 +59,8 @@ pub struct Executed<'a> {
     pub position: Position,
     /// What decided over each of its instructions.
     pub decided: &'a [Option<Position>],
+    /// From which instruction on which call is shown for those that are not.
+    pub sites: &'a [(usize, u64)],
     /// Where the accesses of the plan were.
     pub accesses: &'a [Range<u64>],
     /// Instructions that brought a register back, and where it had been put aside.
@@ -59,6 +75,23 @@ pub struct Restored {
     pub saved: Position,
 }
 
+/// Where the instruction at a position is in a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    pub position: Position,
+    pub event: u64,
+    pub ticks: u64,
+}
+
+/// Somebody else, such as the kernel, wrote to memory.
+pub struct Wrote {
+    /// How many instructions had been executed then.
+    pub at: Position,
+    /// The last instruction of the thread that it was done for.
+    pub by: Position,
+    pub bytes: Range<u64>,
+}
+
 /// Who is told what happened.
 pub trait Sink {
     fn executed(&mut self, executed: Executed<'_>);
@@ -67,7 +100,10 @@ pub trait Sink {
     fn passed_over(&mut self, address: u64);
 
     /// Somebody else wrote to memory.
-    fn wrote(&mut self, position: Position, bytes: Range<u64>);
+    fn wrote(&mut self, wrote: Wrote);
+
+    /// A thread goes on there, which is a moment of a recording.
+    fn moment(&mut self, _moment: Moment) {}
 }
 
 /// Room that is used again for each unit.
@@ -77,6 +113,7 @@ pub struct Room {
     decided: Vec<Option<Position>>,
     accesses: Vec<Range<u64>>,
     restored: Vec<Restored>,
+    sites: Vec<(usize, u64)>,
 }
 
 impl Course {
@@ -120,13 +157,25 @@ impl Course {
                     (WROTE, [at, size]) => {
                         let bytes = *at..at.wrapping_add(*size);
                         self.threads.values_mut().for_each(|thread| thread.saves.wrote(&bytes));
-                        sink.wrote(self.position.saturating_sub(1), bytes);
+                        let by = self.threads.get(&self.thread).map_or(0, |thread| thread.last);
+                        sink.wrote(Wrote { at: self.position, by, bytes });
+                    }
+                    (MOMENT, [event, ticks]) => {
+                        let (position, event, ticks) = (self.position, *event, *ticks);
+                        sink.moment(Moment { position, event, ticks });
                     }
                     _ => return Err(Unknown),
                 }
             }
         }
         Ok(())
+    }
+
+    /// What decided that a thread comes to an address now.
+    pub fn decided(&mut self, thread: u64, address: u64) -> Option<Position> {
+        let Thread { control, before, .. } = self.threads.get_mut(&thread)?;
+        control.unwound(before.stack);
+        control.at(address)
     }
 
     /// What is pending has happened as it was told.
@@ -136,8 +185,12 @@ impl Course {
         };
         let unit = &known[number];
         let several = self.threads.len() > 1;
-        let Thread { before, control, saves } = self.threads.entry(self.thread).or_default();
-        control.unwound(before.stack);
+        let thread = self.threads.entry(self.thread).or_default();
+        thread.control.unwound(thread.before.stack);
+        thread.sites.truncate(thread.control.calls());
+        room.sites.clear();
+        room.sites.push((0, thread.site()));
+        let Thread { before, control, saves, sites, last } = thread;
         let stack = unit.plan.compute(*before, executed, &slots, &mut room.values);
         let accesses = &unit.plan.accesses[..unit.first_access[executed]];
         room.accesses.clear();
@@ -152,6 +205,10 @@ impl Course {
             if let Some(stack) = stack {
                 control.unwound(stack);
                 saves.calls(control.calls(), stack);
+                if control.calls() < sites.len() {
+                    sites.truncate(control.calls());
+                    room.sites.push((index, sites.last().copied().unwrap_or(0)));
+                }
             }
             room.decided.push(control.at(insn.address));
             let position = self.position + index as Position;
@@ -167,8 +224,16 @@ impl Course {
             match insn.turn {
                 Turn::None => {}
                 Turn::Branch { meet } => control.branch(position, meet),
-                Turn::Call => control.call(Some(position), stack.unwrap_or(before.stack)),
+                Turn::Call => {
+                    control.call(Some(position), stack.unwrap_or(before.stack));
+                    let site = sites.last().copied().filter(|_| !insn.shown);
+                    sites.push(site.unwrap_or(insn.address));
+                    room.sites.push((index + 1, site.unwrap_or(insn.address)));
+                }
             }
+        }
+        if executed > 0 {
+            *last = self.position + executed as Position - 1;
         }
         // Otherwise it is told before the thread goes on.
         before.stack = stack.unwrap_or(0);
@@ -183,6 +248,7 @@ impl Course {
             thread: self.thread,
             position: self.position,
             decided: &room.decided,
+            sites: &room.sites,
             accesses: &room.accesses,
             restored: &room.restored,
         });

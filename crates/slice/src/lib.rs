@@ -10,10 +10,13 @@ pub mod control;
 mod course;
 mod events;
 pub mod forward;
+mod kept;
+pub mod reasons;
 pub mod region;
 mod saves;
 mod search;
 mod spread;
+mod store;
 mod units;
 mod wanted;
 

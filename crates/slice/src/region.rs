@@ -2,11 +2,15 @@
 //! threads were at the beginning of each.
 
 use crate::control::Position;
-use crate::course::{Course, Executed, Room, Sink, Unknown};
-use crate::events::Events;
-use crate::units::{Unit, Ways};
+use crate::course::{Course, Executed, Moment, Room, Sink, Unknown, Wrote};
+use crate::events::{Event, Events};
+use crate::reasons::Reason;
+use crate::store::{Store, Stored};
+use crate::units::{Surroundings, Unit, Ways};
 use iced_x86::InstructionInfoFactory;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 use why_effects::Cell;
@@ -19,7 +23,7 @@ pub enum RegionError {
     Unknown(#[from] Unknown),
     #[error("a chunk of the trace is damaged")]
     Damaged,
-    #[error("cannot pack the trace: {0}")]
+    #[error("cannot keep the trace: {0}")]
     System(#[from] std::io::Error),
 }
 
@@ -32,15 +36,19 @@ impl From<Damaged> for RegionError {
 pub struct Region {
     pub(crate) units: Vec<Unit>,
     /// For each id of a record: the unit and how many instructions were executed.
-    by_id: Vec<(usize, usize)>,
+    pub(crate) by_id: Vec<(usize, usize)>,
     pub(crate) chunks: Vec<Chunk>,
+    pub(crate) store: Store,
+    /// Where it is in a recording.
+    pub(crate) moments: Vec<Moment>,
     /// How many instructions there are.
     pub length: Position,
 }
 
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Chunk {
     pub(crate) before: Course,
-    packed: Vec<u8>,
+    packed: Stored,
 }
 
 /// Makes a region of a trace.
@@ -55,23 +63,52 @@ pub struct Builder<W> {
     /// How many instructions a chunk has, or a few more.
     chunk: Position,
     room: Room,
+    /// What the units are made of again when the region is opened.
+    kept: Vec<(Arc<Shape>, Surroundings)>,
 }
 
-/// Nobody has to be told yet.
-struct Nobody;
+/// Only moments are of interest yet.
+struct Moments<'a>(&'a mut Vec<Moment>);
 
-impl Sink for Nobody {
+impl Sink for Moments<'_> {
     fn executed(&mut self, _: Executed<'_>) {}
 
     fn passed_over(&mut self, _: u64) {}
 
-    fn wrote(&mut self, _: Position, _: Range<u64>) {}
+    fn wrote(&mut self, _: Wrote) {}
+
+    fn moment(&mut self, moment: Moment) {
+        // Where the same way goes on, nothing is new.
+        let follows = |last: &Moment| {
+            last.event == moment.event
+                && moment.ticks.wrapping_sub(last.ticks) == moment.position - last.position
+        };
+        if !self.0.last().is_some_and(follows) {
+            self.0.push(moment);
+        }
+    }
 }
 
 impl<W: Ways> Builder<W> {
     /// A region in chunks of so many instructions, or a few more.
     pub fn new(ways: W, chunk: Position) -> Builder<W> {
-        let region = Region { units: Vec::new(), by_id: Vec::new(), chunks: Vec::new(), length: 0 };
+        Builder::with(ways, chunk, Store::Memory(Vec::new()))
+    }
+
+    /// The same in a file: `Region::open` opens it once it is finished.
+    pub fn create(ways: W, chunk: Position, file: File) -> Result<Builder<W>, RegionError> {
+        Ok(Builder::with(ways, chunk, Store::file(file)?))
+    }
+
+    fn with(ways: W, chunk: Position, store: Store) -> Builder<W> {
+        let region = Region {
+            units: Vec::new(),
+            by_id: Vec::new(),
+            chunks: Vec::new(),
+            store,
+            moments: Vec::new(),
+            length: 0,
+        };
         Builder {
             ways,
             factory: InstructionInfoFactory::new(),
@@ -81,23 +118,24 @@ impl<W: Ways> Builder<W> {
             packer: Packer::default(),
             chunk,
             room: Room::default(),
+            kept: Vec::new(),
         }
     }
 
     /// Makes the next units known.
     pub fn learn(&mut self, shapes: &[Arc<Shape>]) {
         for shape in shapes {
-            let unit = self.region.units.len();
-            self.region.units.push(Unit::of(shape, &self.ways, &mut self.factory));
-            self.region.by_id.extend((0..=shape.instructions.len()).map(|n| (unit, n)));
+            let surroundings = Surroundings::of(shape, &self.ways);
+            self.region.add_unit(shape, &surroundings, &mut self.factory);
+            self.kept.push((Arc::clone(shape), surroundings));
         }
     }
 
     /// The next record.
     pub fn record(&mut self, id: u32, slots: &[u64]) -> Result<(), RegionError> {
-        let Region { units, by_id, .. } = &self.region;
+        let Region { units, by_id, moments, .. } = &mut self.region;
         let (course, room) = (&mut self.course, &mut self.room);
-        course.read(id.into(), slots, by_id, units, room, &mut Nobody)?;
+        course.read(id.into(), slots, by_id, units, room, &mut Moments(moments))?;
         self.packer.add(id, slots);
         if course.position - self.before.position >= self.chunk {
             self.end_chunk()?;
@@ -107,24 +145,30 @@ impl<W: Ways> Builder<W> {
 
     fn end_chunk(&mut self) -> Result<(), RegionError> {
         let before = std::mem::replace(&mut self.before, self.course.clone());
-        self.region.chunks.push(Chunk { before, packed: self.packer.finish()? });
+        let packed = self.region.store.add(&self.packer.finish()?)?;
+        self.region.chunks.push(Chunk { before, packed });
         Ok(())
     }
 
     pub fn finish(mut self) -> Result<Region, RegionError> {
-        self.course.settle(&self.region.units, &mut self.room, &mut Nobody);
+        let Region { units, moments, .. } = &mut self.region;
+        self.course.settle(units, &mut self.room, &mut Moments(moments));
         self.end_chunk()?;
         self.region.length = self.course.position;
+        self.region.keep(&self.kept)?;
         Ok(self.region)
     }
 }
 
 /// What is looked for: what these bytes were when so many instructions had been executed.
+#[derive(Clone, Debug, Default)]
 pub struct Criterion {
     pub position: Position,
     pub thread: u64,
     pub cells: Vec<Range<Cell>>,
     pub memory: Vec<Range<u64>>,
+    /// Also, why the thread came there, where this is the next instruction.
+    pub address: Option<u64>,
 }
 
 /// How a slice is made.
@@ -134,6 +178,8 @@ pub struct Options {
     pub thin: bool,
     /// Without what decided.
     pub data: bool,
+    /// Say why each instruction belongs to the slice.
+    pub reasons: bool,
 }
 
 /// What belongs to a value.
@@ -144,15 +190,33 @@ pub struct Slice {
     /// The addresses of instructions that were executed on the way and of which it is not
     /// known what they did: some of the slice may be missing.
     pub passed_over: BTreeSet<u64>,
+    /// Why they belong to the slice, if that was asked for; the first is the last executed.
+    pub reasons: Vec<Reason>,
 }
 
 impl Region {
+    pub(crate) fn add_unit(
+        &mut self,
+        shape: &Shape,
+        surroundings: &Surroundings,
+        factory: &mut InstructionInfoFactory,
+    ) {
+        let unit = self.units.len();
+        self.units.push(Unit::of(shape, surroundings, factory));
+        self.by_id.extend((0..=shape.instructions.len()).map(|n| (unit, n)));
+    }
+
     /// What happened in a chunk, in order.
     pub(crate) fn events(&self, chunk: &Chunk, is_last: bool) -> Result<Events, RegionError> {
+        self.read(chunk, is_last).map(|(events, _)| events)
+    }
+
+    /// The same, and where that led to.
+    fn read(&self, chunk: &Chunk, is_last: bool) -> Result<(Events, Course), RegionError> {
         let (mut course, mut room) = (chunk.before.clone(), Room::default());
         let mut events = Events::default();
         let mut read = Ok(());
-        unpack(&chunk.packed, |id, slots| {
+        unpack(&self.store.read(chunk.packed)?, |id, slots| {
             if read.is_ok() {
                 read = course.read(id, slots, &self.by_id, &self.units, &mut room, &mut events);
             }
@@ -161,6 +225,53 @@ impl Region {
         if is_last {
             course.settle(&self.units, &mut room, &mut events);
         }
-        Ok(events)
+        Ok((events, course))
+    }
+
+    /// What decided that a thread came to an address when so many instructions had been
+    /// executed.
+    pub(crate) fn decided(
+        &self,
+        at: Position,
+        thread: u64,
+        address: u64,
+    ) -> Result<Option<Position>, RegionError> {
+        let behind = self.chunks.partition_point(|chunk| chunk.before.position <= at);
+        let Some(chunk) = behind.checked_sub(1) else {
+            return Ok(None);
+        };
+        // Of the chunk in front, the last unit may be told in the next one.
+        for number in chunk..(chunk + 2).min(self.chunks.len()) {
+            let is_last = number + 1 == self.chunks.len();
+            let (events, mut course) = self.read(&self.chunks[number], is_last)?;
+            for event in &events.all {
+                if let Event::Executed(unit) = event
+                    && let Some(index) = at.checked_sub(unit.position)
+                    && let Some(decided) = events.decided[unit.decided.clone()].get(index as usize)
+                {
+                    return Ok(*decided);
+                }
+            }
+            if is_last {
+                return Ok(course.decided(thread, address));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many instructions had been executed at a moment of the recording; none if it is not
+    /// in the region.
+    pub fn position(&self, event: u64, ticks: u64) -> Option<Position> {
+        let before = |moment: &&Moment| moment.event == event && moment.ticks <= ticks;
+        let last = self.moments.iter().filter(before).next_back()?;
+        let position = last.position + (ticks - last.ticks);
+        (position <= self.length).then_some(position)
+    }
+
+    /// Where a position is in the recording: event and ticks.
+    pub fn moment(&self, position: Position) -> Option<(u64, u64)> {
+        let behind = self.moments.partition_point(|moment| moment.position <= position);
+        let last = &self.moments[behind.checked_sub(1)?];
+        Some((last.event, last.ticks + (position - last.position)))
     }
 }

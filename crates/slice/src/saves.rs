@@ -7,6 +7,7 @@
 
 use crate::control::Position;
 use iced_x86::Register;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use why_effects::{Cell, Effects, Place, cells};
@@ -16,7 +17,7 @@ const KEPT: [Register; 6] =
     [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
 
 /// One of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept(u8);
 
 impl Kept {
@@ -85,7 +86,7 @@ impl Keeping {
 }
 
 /// What a thread has put aside.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saves {
     /// By address.
     saved: BTreeMap<u64, Saved>,
@@ -93,7 +94,7 @@ pub struct Saves {
     changed: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Saved {
     kept: Kept,
     position: Position,

@@ -3,7 +3,7 @@
 use crate::backward::{self, Dependences};
 use crate::control::Position;
 use crate::course::Restored;
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, UnitExecuted};
 use crate::forward::Forward;
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
 use crate::units::{Known, Turn, Unit};
@@ -68,12 +68,13 @@ impl Spread<'_> {
         self.slice.passed_over.extend(&events.passed_over);
         for event in &events.all {
             match event {
-                Event::Wrote { position, bytes } => {
-                    if *position >= self.start {
-                        self.touched.take_any(bytes.clone());
+                Event::Wrote(wrote) => {
+                    if wrote.at > self.start {
+                        self.touched.take_any(wrote.bytes.clone());
                     }
                 }
-                Event::Executed { unit, thread, position, decided, accesses } => {
+                Event::Executed(executed) => {
+                    let UnitExecuted { unit, thread, position, decided, accesses, .. } = executed;
                     self.touched.turn_to(*thread);
                     let unit = &self.units[*unit];
                     let decided = &events.decided[decided.clone()];

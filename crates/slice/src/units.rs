@@ -2,7 +2,7 @@
 
 use crate::saves::Keeping;
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory};
-use std::sync::Arc;
+use serde::{Deserialize, Serialize};
 use why_effects::{Effects, effects};
 use why_trace::plan::Plan;
 use why_trace::shape::Shape;
@@ -11,6 +11,12 @@ use why_trace::shape::Shape;
 pub trait Ways {
     /// For the branch at an address; none if they meet at the function's end, or nobody knows.
     fn meet(&self, branch: u64) -> Option<u64>;
+
+    /// Whether the instruction at an address means something to somebody who looks at a slice.
+    /// Instead of others the call is shown that led to them.
+    fn is_shown(&self, _address: u64) -> bool {
+        true
+    }
 }
 
 pub struct Unit {
@@ -25,25 +31,42 @@ pub struct Known {
     pub effects: Effects,
     pub turn: Turn,
     pub keeping: Keeping,
+    pub shown: bool,
 }
 
 /// What an instruction means for what is executed next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Turn {
     None,
     Branch { meet: Option<u64> },
     Call,
 }
 
+/// What was found out about the instructions of a unit when it was executed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Surroundings(Vec<(Turn, bool)>);
+
+impl Surroundings {
+    pub fn of(shape: &Shape, ways: &dyn Ways) -> Surroundings {
+        let found = |insn: &Instruction| (turn(insn, ways), ways.is_shown(insn.ip()));
+        Surroundings(shape.instructions.iter().map(found).collect())
+    }
+}
+
 impl Unit {
-    pub fn of(shape: &Arc<Shape>, ways: &dyn Ways, factory: &mut InstructionInfoFactory) -> Unit {
+    pub fn of(
+        shape: &Shape,
+        surroundings: &Surroundings,
+        factory: &mut InstructionInfoFactory,
+    ) -> Unit {
         let plan = Plan::of(shape, factory);
-        let known = |insn: &Instruction| {
+        let known = |(insn, (turn, shown)): (&Instruction, &(Turn, bool))| {
             let effects = effects(insn, factory);
-            let (turn, keeping) = (turn(insn, ways), Keeping::of(&effects));
-            Known { address: insn.ip(), effects, turn, keeping }
+            let keeping = Keeping::of(&effects);
+            Known { address: insn.ip(), effects, turn: *turn, keeping, shown: *shown }
         };
-        let instructions: Vec<Known> = shape.instructions.iter().map(known).collect();
+        let all = shape.instructions.iter().zip(&surroundings.0);
+        let instructions: Vec<Known> = all.map(known).collect();
         let accesses = &plan.accesses;
         let first = |index: usize| {
             accesses.partition_point(|access| usize::from(access.instruction) < index)

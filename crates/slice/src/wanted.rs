@@ -22,12 +22,27 @@ pub struct Wanted {
     others: FxHashMap<u64, Cells>,
     /// Pages in which bytes are wanted, or were.
     memory: FxHashMap<u64, Box<Page>>,
+    /// Who wants what is wanted from now on, and who wanted what is wanted so far, if anybody
+    /// asks.
+    wanter: Wanter,
+    wanters: Option<Box<Wanters>>,
+}
+
+/// The number of somebody who wants bytes.
+pub type Wanter = u32;
+
+/// Who wanted a byte first.
+#[derive(Clone, Default)]
+struct Wanters {
+    cells: FxHashMap<u64, Box<[Wanter; CELLS]>>,
+    memory: FxHashMap<u64, Box<[Wanter; PAGE as usize]>>,
 }
 
 impl Default for Wanted {
     fn default() -> Wanted {
         let (others, memory) = (FxHashMap::default(), FxHashMap::default());
-        Wanted { thread: 0, cells: [0; CELL_WORDS], others, memory }
+        let cells = [0; CELL_WORDS];
+        Wanted { thread: 0, cells, others, memory, wanter: 0, wanters: None }
     }
 }
 
@@ -41,17 +56,67 @@ impl Wanted {
         }
     }
 
+    /// Remembers from now on who wants what.
+    pub fn remember_wanters(&mut self) {
+        self.wanters = Some(Box::default());
+    }
+
+    /// Whatever is wanted from now on, somebody else wants.
+    pub fn turn_to_wanter(&mut self, wanter: Wanter) {
+        self.wanter = wanter;
+    }
+
     pub fn want_cells(&mut self, cells: Range<Cell>) {
+        if self.wanters.is_some() {
+            self.remember_cells(cells.clone());
+        }
         for cell in cells {
             self.cells[usize::from(cell) / 64] |= 1 << (cell % 64);
         }
     }
 
     pub fn want_memory(&mut self, bytes: Range<u64>) {
+        if self.wanters.is_some() {
+            self.remember_memory(bytes.clone());
+        }
         for (page, bits) in words(bytes) {
             let words = self.memory.entry(page).or_insert_with(|| Box::new([0; 64]));
             words[bits.word] |= bits.mask;
         }
+    }
+
+    /// Those who wanted a byte before want it still.
+    fn remember_cells(&mut self, cells: Range<Cell>) {
+        for cell in cells.filter(|cell| !self.has_cells(*cell..cell + 1)).collect::<Vec<_>>() {
+            let (wanter, Some(wanters)) = (self.wanter, &mut self.wanters) else { return };
+            let of_thread =
+                wanters.cells.entry(self.thread).or_insert_with(|| Box::new([0; CELLS]));
+            of_thread[usize::from(cell)] = wanter;
+        }
+    }
+
+    fn remember_memory(&mut self, bytes: Range<u64>) {
+        let size = bytes.end.wrapping_sub(bytes.start);
+        for at in (0..size).map(|byte| bytes.start.wrapping_add(byte)) {
+            if self.has_memory(at..at.wrapping_add(1)) {
+                continue;
+            }
+            let (wanter, Some(wanters)) = (self.wanter, &mut self.wanters) else { return };
+            let page = wanters.memory.entry(at / PAGE);
+            page.or_insert_with(|| Box::new([0; PAGE as usize]))[(at % PAGE) as usize] = wanter;
+        }
+    }
+
+    /// Who wanted a cell that was just taken.
+    pub fn who_wanted_cell(&self, cell: Cell) -> Wanter {
+        let wanters = self.wanters.as_ref().and_then(|wanters| wanters.cells.get(&self.thread));
+        wanters.map_or(0, |cells| cells[usize::from(cell)])
+    }
+
+    /// The same for memory.
+    pub fn who_wanted_memory(&self, at: u64) -> Wanter {
+        let wanters = self.wanters.as_ref().and_then(|wanters| wanters.memory.get(&(at / PAGE)));
+        wanters.map_or(0, |page| page[(at % PAGE) as usize])
     }
 
     /// Whether any of these cells is wanted.
@@ -92,11 +157,11 @@ impl Wanted {
         }
     }
 
-    /// Whether any of these bytes is wanted; they are so no more.
-    pub fn take_any(&mut self, bytes: Range<u64>) -> bool {
+    /// The first of these bytes that is wanted; none of them is so any more.
+    pub fn take_any(&mut self, bytes: Range<u64>) -> Option<u64> {
         let mut taken = Taken::default();
-        self.take_memory(bytes, &mut taken);
-        !taken.is_empty()
+        self.take_memory(bytes.clone(), &mut taken);
+        taken.0.first().map(|byte| bytes.start.wrapping_add(*byte))
     }
 
     /// The same for memory.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use why_effects::{Cell, Effects, Place, Size, effects};
 use why_flow::{Graph, PostDominators};
 use why_slice::Ways;
-use why_slice::region::{Builder, Criterion, Options, Region};
+use why_slice::region::{Builder, Criterion, Options, Region, Slice};
 use why_trace::shape::{Planner, Shape};
 use why_trace::{FIRST_UNIT_ID, STACK, THREAD};
 
@@ -83,7 +83,9 @@ fn value(registers: &libc::user_regs_struct, register: Register) -> u64 {
 
 /// The product's way: the steps as records of a trace.
 fn region(run: &Stepped) -> Region {
-    let mut builder = Builder::new(OfImage { image: &run.image }, CHUNK);
+    let file = tempfile::tempfile().unwrap();
+    let ways = OfImage { image: &run.image };
+    let mut builder = Builder::create(ways, CHUNK, file.try_clone().unwrap()).unwrap();
     let mut ids: HashMap<(u64, usize), u32> = HashMap::new();
     let mut next_id = FIRST_UNIT_ID;
     builder.record(THREAD, &[1]).unwrap();
@@ -121,7 +123,8 @@ fn region(run: &Stepped) -> Region {
         builder.record(first + length as u32, &slots).unwrap();
         at += length;
     }
-    builder.finish().unwrap()
+    builder.finish().unwrap();
+    Region::open(file).unwrap()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -468,15 +471,19 @@ fn slices_are_those_of_the_naive_way() {
             assert_eq!(region.length, run.steps.len() as u64);
             let at = run.image.symbol("result");
             let all = [(false, false), (false, true), (true, false)];
-            for options in all.map(|(thin, data)| Options { thin, data }) {
+            for options in all.map(|(thin, data)| Options { thin, data, reasons: true }) {
                 let criterion = Criterion {
                     position: region.length,
                     thread: 1,
-                    cells: Vec::new(),
                     memory: std::iter::once(at..at + 4).collect(),
+                    ..Criterion::default()
                 };
                 let slice = region.slice(&criterion, options).unwrap();
                 assert!(slice.passed_over.is_empty());
+                has_reasons(&slice);
+                let without = Options { reasons: false, ..options };
+                let bare = region.slice(&criterion, without).unwrap();
+                assert_eq!(bare, Slice { reasons: Vec::new(), ..slice.clone() });
                 let found: BTreeSet<usize> =
                     slice.instructions.iter().map(|(position, _)| *position as usize).collect();
                 let bytes: Vec<Byte> = (at..at + 4).map(Byte::Memory).collect();
@@ -492,6 +499,25 @@ fn slices_are_those_of_the_naive_way() {
                 println!("{name} {level} {options:?}: {} of {}", found.len(), run.steps.len());
             }
         }
+    }
+}
+
+/// Each instruction has one, and whoever wanted it came later.
+fn has_reasons(slice: &Slice) {
+    let mut times: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for (position, address) in &slice.instructions {
+        // The last one comes first.
+        times.entry(*address).or_insert((*position, 0)).1 += 1;
+    }
+    let told: BTreeMap<u64, (u64, u64)> = slice
+        .reasons
+        .iter()
+        .map(|reason| (reason.address, (reason.position, reason.times)))
+        .collect();
+    assert_eq!(times, told);
+    for reason in &slice.reasons {
+        let wanter = reason.wanter.map(|wanter| &slice.reasons[wanter]);
+        assert!(wanter.is_none_or(|wanter| wanter.position > reason.position), "{reason:x?}");
     }
 }
 
@@ -520,10 +546,11 @@ fn forward_slices_are_those_of_the_naive_way() {
                     let source = Criterion {
                         position: step as u64,
                         thread: 1,
-                        cells: Vec::new(),
                         memory: std::iter::once(at..at + size).collect(),
+                        ..Criterion::default()
                     };
-                    let slice = region.forward(&source, Options { thin: false, data }).unwrap();
+                    let options = Options { data, ..Options::default() };
+                    let slice = region.forward(&source, options).unwrap();
                     let found: BTreeSet<usize> =
                         slice.instructions.iter().map(|(position, _)| *position as usize).collect();
                     let expected = naive.forward(step, !data);
@@ -563,7 +590,7 @@ fn what_is_not_known_is_named() {
     let slots = vec![0x5004; shape.slots_before(1) + 1];
     builder.record(FIRST_UNIT_ID + 1, &slots).unwrap();
     let region = builder.finish().unwrap();
-    let criterion = Criterion { position: 1, thread: 0, cells: Vec::new(), memory: Vec::new() };
+    let criterion = Criterion { position: 1, ..Criterion::default() };
     for slice in [region.slice(&criterion, Options::default()), {
         let source = Criterion { position: 0, ..criterion };
         region.forward(&source, Options::default())

@@ -46,9 +46,12 @@ pub const REPEATED: u32 = 6;
 /// system call is made again.
 pub const RECOUNT: u32 = 7;
 
-/// Somebody else, such as the kernel, has written to memory since the last record: where, and
-/// how many bytes.
+/// Somebody else, such as the kernel, has written to memory since the thread's last record:
+/// where, and how many bytes.
 pub const WROTE: u32 = 8;
+/// Where that is in a recording: the event with which the thread went on, and how many
+/// instructions lie in between.
+pub const MOMENT: u32 = 9;
 
 pub const HEADER_BYTES: usize = 8;
 
@@ -153,11 +156,25 @@ impl Counter {
     fn special(&self, header: Header, value: Word) -> Option<u64> {
         match (u32::try_from(header.id()).ok()?, header.slots()) {
             (THREAD | STACK | FS_BASE | GS_BASE | REPEATED, 1) => Some(0),
-            (WROTE, 2) => Some(0),
+            (WROTE | MOMENT, 2) => Some(0),
             (UNDO | RECOUNT, 1) => Some(u64::from_le_bytes(value).wrapping_neg()),
             _ => None,
         }
     }
+}
+
+/// Goes through a whole number of records: `each` gets the id and the slots of each.
+pub fn each_record(bytes: &[u8], each: &mut dyn FnMut(u64, &[u64])) -> Result<(), Malformed> {
+    let (words, _) = bytes.as_chunks();
+    let words: Vec<u64> = words.iter().copied().map(u64::from_le_bytes).collect();
+    let mut at = 0;
+    while at < words.len() {
+        let header = Header(!words[at]);
+        let slots = words.get(at + 1..at + 1 + header.slots());
+        each(header.id(), slots.ok_or(Malformed { offset: 8 * at, id: header.id() })?);
+        at += 1 + header.slots();
+    }
+    Ok(())
 }
 
 /// A header without its complement.

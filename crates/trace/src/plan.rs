@@ -13,6 +13,7 @@ use crate::shape::{
 };
 use crate::symbol::{Operation, Operations, Symbol, Term};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register, UsedMemory};
+use serde::{Deserialize, Serialize};
 
 /// The first values of a record: what its thread had before.
 const STACK: u16 = 0;
@@ -53,7 +54,7 @@ enum PlannedSize {
 }
 
 /// What a thread had before a record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
     pub stack: u64,
     pub fs: u64,

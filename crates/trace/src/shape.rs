@@ -8,10 +8,11 @@ use iced_x86::{
     UsedMemory,
 };
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A unit as the reader of its records knows it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Shape {
     pub instructions: Vec<Instruction>,
     /// The registers that are written before each instruction, and behind the last.

@@ -1,6 +1,7 @@
 //! The command `why`: parses the command line and hands over to one module per
 //! subcommand. It never touches ptrace itself.
 
+mod accesses;
 mod criterion;
 mod doctor;
 mod executions;

@@ -229,7 +229,7 @@ pub fn run(args: &Args, path: &Path, chaos: Option<Chaos>) -> Result<Report, Eng
         words: args.command.clone(),
         tool,
         inspect: false,
-        accesses: None,
+        readers: None,
         course: Course::Record(Wanted {
             recording: path.to_owned(),
             checkpoints: args.checkpoints.0,

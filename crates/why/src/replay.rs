@@ -1,16 +1,16 @@
 //! `why replay`: runs a recording again.
 
+use crate::accesses;
 use crate::criterion::split_process;
 use crate::recordings;
 use crate::reports::{self, JsonEnded, ReportFile};
 use clap::ValueEnum;
 use serde_json::json;
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 use why_engine::launch::{self, Again, Command, Course};
-use why_engine::{Ended, EngineError, Look, Report, cpu};
+use why_engine::{Ended, EngineError, Look, Readers, Report, cpu};
 use why_record::event::Event;
 use why_record::position::{Moment, NoMoment};
 use why_record::store::Recording;
@@ -82,8 +82,8 @@ fn replay(args: &Args) -> Result<Report, EngineError> {
     let traced = args.tool == Some(Tool::Trace);
     // First of all: a program must not be replayed for an hour and its report be lost.
     let json = args.json.as_ref().map(ReportFile::create).transpose()?;
-    let accesses = reports::accesses(args.accesses.as_ref(), traced)?;
-    let how = How { from, look, verify: args.verify, traced, accesses };
+    let readers = accesses::readers(args.accesses.as_ref(), traced)?;
+    let how = How { from, look, verify: args.verify, traced, readers };
     let report = run(&recording, how)?;
     if args.stats {
         print_statistics(&report, traced);
@@ -145,8 +145,8 @@ pub struct How {
     pub look: Option<Look>,
     /// Trace what is executed.
     pub traced: bool,
-    /// Where every access goes that the trace tells of.
-    pub accesses: Option<File>,
+    /// Who reads the traces of processes.
+    pub readers: Option<Readers>,
 }
 
 pub fn run(recording: &Recording, how: How) -> Result<Report, EngineError> {
@@ -172,7 +172,7 @@ pub fn run(recording: &Recording, how: How) -> Result<Report, EngineError> {
             false => why_engine::Tool::Exact,
         },
         inspect: false,
-        accesses: how.accesses,
+        readers: how.readers,
         course: Course::Replay(Again {
             recording: recording.path.clone(),
             process,

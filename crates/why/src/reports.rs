@@ -41,20 +41,9 @@ fn not_written(path: &Path, source: Error) -> EngineError {
     EngineError::System { what, source }
 }
 
-/// The file of accesses, which only a trace has.
-pub fn accesses(path: Option<&PathBuf>, traces: bool) -> Result<Option<File>, EngineError> {
-    if path.is_some() && !traces {
-        return Err(EngineError::CannotStart {
-            status: crate::FAILED,
-            message: "only a trace tells of accesses: give --tool trace, too".to_owned(),
-        });
-    }
-    Ok(path.map(ReportFile::create).transpose()?.map(|report| report.file))
-}
-
 /// Err if the accesses could not all be written.
 pub fn has_all_accesses(path: Option<&PathBuf>, report: &Report) -> Result<(), EngineError> {
-    match (path, report.accesses_lost) {
+    match (path, report.trace_lost) {
         (Some(path), Some(error)) => Err(not_written(path, Error::from_raw_os_error(error))),
         _ => Ok(()),
     }

@@ -1,5 +1,6 @@
 //! `why run`: runs a program under the engine.
 
+use crate::accesses;
 use crate::reports::{self, JsonEnded, ReportFile};
 use clap::ValueEnum;
 use serde::Serialize;
@@ -67,12 +68,12 @@ pub fn main(args: Args) -> ExitCode {
 fn run(args: &Args) -> Result<Report, EngineError> {
     // First of all: a program must not run for an hour and its report be lost.
     let files = ReportFiles::create(args)?;
-    let accesses = reports::accesses(args.accesses.as_ref(), args.tool == Tool::Trace)?;
+    let readers = accesses::readers(args.accesses.as_ref(), args.tool == Tool::Trace)?;
     let command = Command {
         words: args.command.clone(),
         tool: args.tool.for_engine(),
         inspect: args.json.is_some(),
-        accesses,
+        readers,
         course: why_engine::launch::Course::Run,
     };
     let report = launch::run(&command)?;

@@ -102,15 +102,29 @@ impl Supervisor {
             log.extend_from_slice(&replayer.logged(calls)?);
         }
         let log = Rc::new(log);
-        replayer.log = Rc::clone(&log);
-        self.fill_log(tid, &log);
+        (replayer.log, replayer.taken) = (Rc::clone(&log), 0);
+        // A traced process takes none of them by itself: what they write belongs to the trace.
+        let shown = if self.options.tool.traces() { &[][..] } else { &log[..] };
+        self.fill_log(tid, shown);
         Ok(())
+    }
+
+    /// Whether the process has not made all calls that are in the log.
+    pub(super) fn has_calls_in_log(&mut self, tid: Tid) -> bool {
+        let replayer = self.replayer(tid);
+        let (filled, taken) = (replayer.log.len(), replayer.taken);
+        match self.options.tool.traces() {
+            true => taken < filled,
+            false => self.left_in_log(tid, filled) != 0,
+        }
     }
 
     /// A thread makes a call that is not the next one in the log.
     pub(crate) fn replay_call(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
-        let filled = self.replayer(tid).log.len();
-        let used_up = self.left_in_log(tid, filled) == 0;
+        if self.options.tool.traces() {
+            return self.replay_traced_call(tid, registers);
+        }
+        let used_up = !self.has_calls_in_log(tid);
         if used_up && !self.replayer(tid).calls.is_empty() {
             // It may be in the next part.
             self.next_calls(tid)?;
@@ -118,5 +132,28 @@ impl Supervisor {
             return self.stopped_on_the_way(tid, Registers { rip: registers.rip - 2, ..registers });
         }
         self.replay_stop(tid, &registers, Cause::Call(registers.rax as u32))
+    }
+
+    /// A thread of a traced process makes a call, which may be the next one in the log.
+    fn replay_traced_call(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        /// The one call that fills what rdi points to.
+        const GETTIMEOFDAY: u32 = libc::SYS_gettimeofday as u32;
+        if !self.has_calls_in_log(tid) && !self.replayer(tid).calls.is_empty() {
+            self.next_calls(tid)?;
+        }
+        let replayer = self.replayer(tid);
+        let log = Rc::clone(&replayer.log);
+        let next = call_log::replayed(&log[replayer.taken..]);
+        let Some(call) = next.filter(|call| u64::from(call.number) == registers.rax) else {
+            return self.replay_stop(tid, &registers, Cause::Call(registers.rax as u32));
+        };
+        replayer.taken += call.size();
+        if !call.written.is_empty() {
+            let at = if call.number == GETTIMEOFDAY { registers.rdi } else { registers.rsi };
+            self.replay_write(tid, at, call.written)?;
+        }
+        let (rcx, r11) = (registers.rip, registers.eflags);
+        let behind = Registers { rax: call.result, rcx, r11, ..registers };
+        self.stopped_on_the_way(tid, behind)
     }
 }

@@ -51,7 +51,16 @@ impl Supervisor {
             let event = self.replayer(tid).events;
             return Err(diverged(event, format!("there is no memory at {at:#x}")));
         }
+        self.tell_later(tid, at..at.saturating_add(bytes.len() as u64));
         Ok(())
+    }
+
+    /// The trace is to tell that something else is in memory, as soon as the thread goes on to
+    /// which that happened.
+    fn tell_later(&mut self, tid: Tid, range: Range<Address>) {
+        if self.options.tool.traces() {
+            self.replayer(tid).untold_writes.push(range);
+        }
     }
 
     /// Memory now holds what a kept file holds.
@@ -84,6 +93,7 @@ impl Supervisor {
         source: &Source,
     ) -> Outcome<()> {
         let range = at..at.saturating_add(size);
+        self.tell_later(tid, range.clone());
         self.forget_code(tid, range.clone())?;
         let vacated = self.vacate(tid, &range)?;
         // What else is the engine's the program has never touched, though it may have asked for

@@ -1,0 +1,68 @@
+//! Why instructions belong to a slice: for each the last time that it did, and who wanted what
+//! it had made.
+
+use crate::backward::Area;
+use crate::control::Position;
+use crate::wanted::Wanter;
+use rustc_hash::FxHashMap;
+
+/// An instruction that belongs to a slice. One that is not shown counts apart for each call
+/// that is shown instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    pub address: u64,
+    /// The call that is shown instead, if the instruction is not.
+    pub site: Option<u64>,
+    /// The last time that it belongs to the slice, and how often it does.
+    pub thread: u64,
+    pub position: Position,
+    pub times: u64,
+    /// Whose value depends on it: another of these, or none for what was asked for.
+    pub wanter: Option<usize>,
+    pub via: Via,
+}
+
+/// How something depends on an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// It made what is there.
+    Made(Area),
+    /// It decided that the other one was executed.
+    Decided,
+    /// It had somebody else write there.
+    Wrote(u64),
+}
+
+/// All of them.
+#[derive(Default)]
+pub struct Reasons {
+    pub all: Vec<Reason>,
+    known: FxHashMap<(u64, Option<u64>), usize>,
+}
+
+/// What was asked for.
+pub const CRITERION: Wanter = 0;
+
+impl Reasons {
+    /// An instruction belongs to the slice, once more: who wants what it is made of.
+    pub fn add(
+        &mut self,
+        address: u64,
+        site: Option<u64>,
+        instance: (u64, Position),
+        wanter: Wanter,
+        via: impl FnOnce() -> Via,
+    ) -> Wanter {
+        let (thread, position) = instance;
+        let next = self.all.len();
+        let index = *self.known.entry((address, site)).or_insert(next);
+        if index == next {
+            let wanter = (wanter as usize).checked_sub(1);
+            let (times, via) = (1, via());
+            self.all.push(Reason { address, site, thread, position, times, wanter, via });
+        } else {
+            self.all[index].times += 1;
+        }
+        index as Wanter + 1
+    }
+}
