@@ -1,6 +1,6 @@
 //! One instruction backwards.
 
-use crate::wanted::{Taken, Wanted, Wanter};
+use crate::wanted::{Role, Taken, Wanted, Wanter};
 use std::ops::Range;
 use why_effects::{Cell, Effects, Part, Place};
 
@@ -93,6 +93,7 @@ impl Backward {
     /// wanted.
     pub fn over_decision(&mut self, executed: Executed<'_>, wanted: &mut Wanted) {
         for place in &executed.effects.decides {
+            wanted.turn_to_role(Role::Condition);
             executed.want(place, None, wanted);
             executed.want_address(place, wanted, self.dependences);
         }
@@ -114,6 +115,7 @@ impl Executed<'_> {
         wanted: &mut Wanted,
         dependences: Dependences,
     ) {
+        wanted.turn_to_role(Role::Value);
         let width = u64::from(part.width);
         let mut last = None;
         for lane in taken.bytes().iter().map(|byte| byte / width) {
@@ -131,6 +133,7 @@ impl Executed<'_> {
     /// Wants what the address of a place was computed from, if it is in memory.
     fn want_address(&self, place: &Place, wanted: &mut Wanted, dependences: Dependences) {
         if !dependences.thin {
+            wanted.turn_to_role(Role::Address);
             self.address(place).iter().for_each(|cells| wanted.want_cells(cells.clone()));
         }
     }

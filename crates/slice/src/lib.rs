@@ -21,4 +21,4 @@ mod units;
 mod wanted;
 
 pub use units::Ways;
-pub use wanted::Wanted;
+pub use wanted::{Role, Wanted};

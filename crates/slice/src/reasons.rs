@@ -3,7 +3,7 @@
 
 use crate::backward::Area;
 use crate::control::Position;
-use crate::wanted::Wanter;
+use crate::wanted::{Role, Wanter};
 use rustc_hash::FxHashMap;
 
 /// An instruction that belongs to a slice. One that is not shown counts apart for each call
@@ -17,8 +17,9 @@ pub struct Reason {
     pub thread: u64,
     pub position: Position,
     pub times: u64,
-    /// Whose value depends on it: another of these, or none for what was asked for.
+    /// Who depends on it: another of these, or none for what was asked for; and for what.
     pub wanter: Option<usize>,
+    pub role: Role,
     pub via: Via,
 }
 
@@ -40,9 +41,6 @@ pub struct Reasons {
     known: FxHashMap<(u64, Option<u64>), usize>,
 }
 
-/// What was asked for.
-pub const CRITERION: Wanter = 0;
-
 impl Reasons {
     /// An instruction belongs to the slice, once more: who wants what it is made of.
     pub fn add(
@@ -57,12 +55,12 @@ impl Reasons {
         let next = self.all.len();
         let index = *self.known.entry((address, site)).or_insert(next);
         if index == next {
-            let wanter = (wanter as usize).checked_sub(1);
+            let (wanter, role) = ((wanter.number as usize).checked_sub(1), wanter.role);
             let (times, via) = (1, via());
-            self.all.push(Reason { address, site, thread, position, times, wanter, via });
+            self.all.push(Reason { address, site, thread, position, times, wanter, role, via });
         } else {
             self.all[index].times += 1;
         }
-        index as Wanter + 1
+        Wanter { number: index as u32 + 1, role: Role::Value }
     }
 }

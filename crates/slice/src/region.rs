@@ -169,6 +169,10 @@ pub struct Criterion {
     pub memory: Vec<Range<u64>>,
     /// Also, why the thread came there, where this is the next instruction.
     pub address: Option<u64>,
+    /// What was executed before that many instructions does not count.
+    pub from: Position,
+    /// Code that is not looked into: it made what it made, of nothing.
+    pub pruned: Vec<Range<u64>>,
 }
 
 /// How a slice is made.
@@ -190,6 +194,9 @@ pub struct Slice {
     /// The addresses of instructions that were executed on the way and of which it is not
     /// known what they did: some of the slice may be missing.
     pub passed_over: BTreeSet<u64>,
+    /// How many instructions were left out that would belong to it, because their code was not to
+    /// be looked into.
+    pub pruned: u64,
     /// Why they belong to the slice, if that was asked for; the first is the last executed.
     pub reasons: Vec<Reason>,
 }
@@ -263,7 +270,7 @@ impl Region {
     /// in the region.
     pub fn position(&self, event: u64, ticks: u64) -> Option<Position> {
         let before = |moment: &&Moment| moment.event == event && moment.ticks <= ticks;
-        let last = self.moments.iter().filter(before).next_back()?;
+        let last = self.moments.iter().rfind(before)?;
         let position = last.position + (ticks - last.ticks);
         (position <= self.length).then_some(position)
     }

@@ -3,11 +3,12 @@
 use crate::backward::{self, Backward, Dependences, Made};
 use crate::control::Position;
 use crate::events::{Event, Events, UnitExecuted};
-use crate::reasons::{CRITERION, Reasons, Via};
+use crate::reasons::{Reasons, Via};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
 use crate::units::Unit;
 use crate::wanted::{Wanted, Wanter};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use why_effects::Cell;
 
 impl Region {
@@ -24,19 +25,27 @@ impl Region {
             units: &self.units,
             backward: Backward::new(Dependences { thin: options.thin }),
             control: !options.data && !options.thin,
+            start: criterion.from,
             end: criterion.position,
             wanted,
             decided: FxHashMap::default(),
             put_aside: FxHashMap::default(),
             reasons: options.reasons.then(Reasons::default),
+            pruned: &criterion.pruned,
             slice: Slice::default(),
         };
         if let Some(address) = criterion.address.filter(|_| search.control) {
             let decided = self.decided(criterion.position, criterion.thread, address)?;
-            search.decided.extend(decided.map(|decided| (decided, (CRITERION, Why::Decided))));
+            search
+                .decided
+                .extend(decided.map(|decided| (decided, (Wanter::default(), Why::Decided))));
         }
         for (index, chunk) in self.chunks.iter().enumerate().rev() {
-            if chunk.before.position < criterion.position {
+            let is_before = self
+                .chunks
+                .get(index + 1)
+                .is_some_and(|next| next.before.position <= criterion.from);
+            if chunk.before.position < criterion.position && !is_before {
                 let is_last = index + 1 == self.chunks.len();
                 search.over(&self.events(chunk, is_last)?);
             }
@@ -58,6 +67,7 @@ struct Search<'a> {
     units: &'a [Unit],
     backward: Backward,
     control: bool,
+    start: Position,
     end: Position,
     wanted: Wanted,
     /// What decided over something that is in the slice, or had somebody write to memory; and
@@ -66,6 +76,7 @@ struct Search<'a> {
     /// Registers that are wanted again where they were put aside, and by whom.
     put_aside: FxHashMap<Position, Vec<(Cell, Wanter)>>,
     reasons: Option<Reasons>,
+    pruned: &'a [Range<u64>],
     slice: Slice,
 }
 
@@ -74,7 +85,7 @@ impl Search<'_> {
         self.slice.passed_over.extend(&events.passed_over);
         for event in events.all.iter().rev() {
             match event {
-                Event::Wrote(wrote) if wrote.at <= self.end => {
+                Event::Wrote(wrote) if wrote.at <= self.end && wrote.at > self.start => {
                     if let Some(byte) = self.wanted.take_any(wrote.bytes.clone()) {
                         let wanter = self.wanted.who_wanted_memory(byte);
                         self.decided.entry(wrote.by).or_insert((wanter, Why::Wrote(byte)));
@@ -93,7 +104,7 @@ impl Search<'_> {
         let accesses = &events.accesses[executed.accesses..];
         for (index, decided) in events.decided[executed.decided.clone()].iter().enumerate().rev() {
             let position = executed.position + index as Position;
-            if position >= self.end {
+            if position >= self.end || position < self.start {
                 continue;
             }
             let insn = &unit.instructions[index];
@@ -112,7 +123,13 @@ impl Search<'_> {
             let decides = self.decided.remove(&position);
             let made = self.backward.take(instruction, &mut self.wanted);
             let belongs = made.is_some() || decides.is_some();
-            if belongs {
+            if belongs && self.pruned.iter().any(|code| code.contains(&insn.address)) {
+                self.slice.pruned += 1;
+                // It is passed over, but not what it was called for.
+                if let (Some(for_whom), Some(decided)) = (decides, decided) {
+                    self.decided.entry(*decided).or_insert(for_whom);
+                }
+            } else if belongs {
                 let shown = insn.shown.then_some(insn.address);
                 let site = || {
                     let sites = &events.sites[executed.sites.clone()];
@@ -128,12 +145,12 @@ impl Search<'_> {
                     self.decided.entry(*decided).or_insert((wanter, Why::Decided));
                 }
                 self.slice.instructions.push((position, insn.address));
-            }
-            if made.is_some() {
-                self.backward.want_sources(instruction, &mut self.wanted);
-            }
-            if decides.is_some() {
-                self.backward.over_decision(instruction, &mut self.wanted);
+                if made.is_some() {
+                    self.backward.want_sources(instruction, &mut self.wanted);
+                }
+                if decides.is_some() {
+                    self.backward.over_decision(instruction, &mut self.wanted);
+                }
             }
             for (cell, wanter) in self.put_aside.remove(&position).into_iter().flatten() {
                 self.wanted.turn_to_wanter(wanter);
@@ -152,7 +169,7 @@ impl Search<'_> {
         decides: Option<(Wanter, Why)>,
     ) -> Wanter {
         let Some(reasons) = &mut self.reasons else {
-            return CRITERION;
+            return Wanter::default();
         };
         match (made, decides) {
             (Some(made), _) => {
@@ -165,7 +182,7 @@ impl Search<'_> {
                     Why::Wrote(byte) => Via::Wrote(byte),
                 })
             }
-            (None, None) => CRITERION,
+            (None, None) => Wanter::default(),
         }
     }
 }

@@ -12,6 +12,12 @@ pub trait Ways {
     /// For the branch at an address; none if they meet at the function's end, or nobody knows.
     fn meet(&self, branch: u64) -> Option<u64>;
 
+    /// Whether the indirect jump at an address decides what comes next. The way that the linker
+    /// has made to a function is part of its call.
+    fn decides(&self, _jump: u64) -> bool {
+        true
+    }
+
     /// Whether the instruction at an address means something to somebody who looks at a slice.
     /// Instead of others the call is shown that led to them.
     fn is_shown(&self, _address: u64) -> bool {
@@ -78,6 +84,7 @@ impl Unit {
 
 fn turn(insn: &Instruction, ways: &dyn Ways) -> Turn {
     match insn.flow_control() {
+        FlowControl::IndirectBranch if !ways.decides(insn.ip()) => Turn::None,
         FlowControl::ConditionalBranch | FlowControl::IndirectBranch => {
             Turn::Branch { meet: ways.meet(insn.ip()) }
         }

@@ -28,8 +28,24 @@ pub struct Wanted {
     wanters: Option<Box<Wanters>>,
 }
 
-/// The number of somebody who wants bytes.
-pub type Wanter = u32;
+/// Somebody who wants bytes, by number, and what for. The first is who asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanter {
+    pub number: u32,
+    pub role: Role,
+}
+
+/// What bytes are wanted for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// To compute something from them.
+    #[default]
+    Value,
+    /// To find out where something is.
+    Address,
+    /// To decide where to go.
+    Condition,
+}
 
 /// Who wanted a byte first.
 #[derive(Clone, Default)]
@@ -42,7 +58,7 @@ impl Default for Wanted {
     fn default() -> Wanted {
         let (others, memory) = (FxHashMap::default(), FxHashMap::default());
         let cells = [0; CELL_WORDS];
-        Wanted { thread: 0, cells, others, memory, wanter: 0, wanters: None }
+        Wanted { thread: 0, cells, others, memory, wanter: Wanter::default(), wanters: None }
     }
 }
 
@@ -64,6 +80,11 @@ impl Wanted {
     /// Whatever is wanted from now on, somebody else wants.
     pub fn turn_to_wanter(&mut self, wanter: Wanter) {
         self.wanter = wanter;
+    }
+
+    /// The same one wants from now on for another reason.
+    pub fn turn_to_role(&mut self, role: Role) {
+        self.wanter.role = role;
     }
 
     pub fn want_cells(&mut self, cells: Range<Cell>) {
@@ -89,8 +110,10 @@ impl Wanted {
     fn remember_cells(&mut self, cells: Range<Cell>) {
         for cell in cells.filter(|cell| !self.has_cells(*cell..cell + 1)).collect::<Vec<_>>() {
             let (wanter, Some(wanters)) = (self.wanter, &mut self.wanters) else { return };
-            let of_thread =
-                wanters.cells.entry(self.thread).or_insert_with(|| Box::new([0; CELLS]));
+            let of_thread = wanters
+                .cells
+                .entry(self.thread)
+                .or_insert_with(|| Box::new([Wanter::default(); CELLS]));
             of_thread[usize::from(cell)] = wanter;
         }
     }
@@ -103,20 +126,21 @@ impl Wanted {
             }
             let (wanter, Some(wanters)) = (self.wanter, &mut self.wanters) else { return };
             let page = wanters.memory.entry(at / PAGE);
-            page.or_insert_with(|| Box::new([0; PAGE as usize]))[(at % PAGE) as usize] = wanter;
+            let page = page.or_insert_with(|| Box::new([Wanter::default(); PAGE as usize]));
+            page[(at % PAGE) as usize] = wanter;
         }
     }
 
     /// Who wanted a cell that was just taken.
     pub fn who_wanted_cell(&self, cell: Cell) -> Wanter {
         let wanters = self.wanters.as_ref().and_then(|wanters| wanters.cells.get(&self.thread));
-        wanters.map_or(0, |cells| cells[usize::from(cell)])
+        wanters.map_or(Wanter::default(), |cells| cells[usize::from(cell)])
     }
 
     /// The same for memory.
     pub fn who_wanted_memory(&self, at: u64) -> Wanter {
         let wanters = self.wanters.as_ref().and_then(|wanters| wanters.memory.get(&(at / PAGE)));
-        wanters.map_or(0, |page| page[(at % PAGE) as usize])
+        wanters.map_or(Wanter::default(), |page| page[(at % PAGE) as usize])
     }
 
     /// Whether any of these cells is wanted.

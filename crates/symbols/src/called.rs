@@ -19,6 +19,13 @@ pub struct Called {
     pub is_own: bool,
 }
 
+impl Module {
+    /// The functions that an address lies in, the innermost first. There is always one.
+    pub fn functions(&self, address: LinkAddress) -> Vec<Called> {
+        called_in(self, address)
+    }
+}
+
 impl Modules {
     /// The functions that a frame is of, the innermost first. There is always one.
     pub fn called(&self, frame: &Frame) -> Vec<Called> {
@@ -63,6 +70,6 @@ fn called_in(module: &Module, address: LinkAddress) -> Vec<Called> {
 /// Where compilers and systems keep sources that come with them.
 const OTHERS: [&str; 3] = ["/rustc/", "/usr/include/", "/usr/lib/gcc/"];
 
-fn is_own(line: &SourceLine) -> bool {
+pub(crate) fn is_own(line: &SourceLine) -> bool {
     !OTHERS.iter().any(|place| line.file.starts_with(place))
 }

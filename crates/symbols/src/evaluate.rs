@@ -1,16 +1,41 @@
 //! Where a variable is, by the small programs that the compiler writes for it.
 
-use crate::unwind::{Frame, REGISTERS};
+use crate::unwind::{Frame, Home, REGISTERS};
 use crate::{Bytes, Memory, Module, Unit};
 use gimli::{EvaluationResult, Expression, LittleEndian, Location, Register, Value, ValueType};
 use std::rc::Rc;
 
-/// Where a value is: in memory, or nowhere but in registers and constants. Bytes that
-/// were not kept are none.
+/// Where a value is: in memory, or nowhere but in registers and constants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     Memory(u64),
-    Bytes(Vec<Option<u8>>),
+    Bytes(Vec<Byte>),
+}
+
+/// A byte that is nowhere in memory as the variable has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Byte {
+    /// None if it was not kept.
+    pub value: Option<u8>,
+    pub from: Rc<[Origin]>,
+}
+
+impl Byte {
+    pub fn constant(value: u8) -> Byte {
+        Byte { value: Some(value), from: Rc::from([]) }
+    }
+
+    fn lost() -> Byte {
+        Byte { value: None, from: Rc::from([]) }
+    }
+}
+
+/// Where a byte of a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    Memory(u64),
+    /// A byte of a register, by its number in DWARF: 0 to 15, and from 17 on vectors.
+    Register(u16, u8),
 }
 
 /// Why a value is not known.
@@ -50,7 +75,7 @@ const MOST_BYTES: usize = 1 << 12;
 impl Context<'_> {
     /// Where the value of so many bytes is that an expression describes.
     pub fn place(&self, expression: Expression<Bytes>, size: usize) -> Result<Place, Unknown> {
-        let pieces = self.pieces(expression, None)?;
+        let (pieces, read) = self.pieces(expression, None)?;
         if let [piece] = pieces.as_slice()
             && let (Location::Address { address }, None) = (&piece.location, piece.size_in_bits)
         {
@@ -63,11 +88,11 @@ impl Context<'_> {
                 return Err(Unknown::OptimisedOut);
             }
             let skipped = piece.bit_offset.unwrap_or(0) as usize / 8;
-            let known = self.bytes_at(&piece.location, skipped + length);
-            let known = known.iter().copied().skip(skipped).chain(std::iter::repeat(None));
-            bytes.extend(known.take(length));
+            let known = self.bytes_at(&piece.location, skipped + length, &read);
+            let lost = std::iter::repeat_with(Byte::lost);
+            bytes.extend(known.into_iter().skip(skipped).chain(lost).take(length));
         }
-        match bytes.iter().all(Option::is_none) {
+        match bytes.iter().all(|byte| byte.value.is_none()) {
             true => Err(Unknown::OptimisedOut),
             false => Ok(Place::Bytes(bytes)),
         }
@@ -75,7 +100,7 @@ impl Context<'_> {
 
     /// The number that an expression computes, such as the base of a frame.
     pub fn number(&self, expression: Expression<Bytes>, initial: Option<u64>) -> Option<u64> {
-        match self.pieces(expression, initial).ok()?.first()?.location {
+        match self.pieces(expression, initial).ok()?.0.first()?.location {
             Location::Address { address } => Some(address),
             Location::Register { register } => self.register(register),
             Location::Value { value } => value.to_u64(!0).ok(),
@@ -83,14 +108,30 @@ impl Context<'_> {
         }
     }
 
-    fn bytes_at(&self, location: &Location<Bytes>, size: usize) -> Vec<Option<u8>> {
-        let all = |bytes: &[u8]| bytes.iter().copied().map(Some).collect();
+    /// The bytes at a location; `read` is what was looked at to find it out.
+    fn bytes_at(&self, location: &Location<Bytes>, size: usize, read: &[Origin]) -> Vec<Byte> {
+        let computed: Rc<[Origin]> = Rc::from(read);
+        let all = |bytes: &[u8]| {
+            let byte = |value: &u8| Byte { value: Some(*value), from: Rc::clone(&computed) };
+            bytes.iter().map(byte).collect()
+        };
+        let with = |bytes: Option<Vec<u8>>, from: &dyn Fn(usize) -> Option<Origin>| {
+            let bytes = bytes.unwrap_or_default().into_iter().enumerate();
+            let byte = |(index, value)| Byte {
+                value: Some(value),
+                from: from(index).into_iter().collect(),
+            };
+            bytes.map(byte).collect()
+        };
         match location {
             Location::Register { register } => {
-                self.register_bytes(*register).map_or(Vec::new(), |bytes| all(&bytes))
+                let from = |index| self.register_origin(*register, index);
+                with(self.register_bytes(*register), &from)
             }
             Location::Address { address } => {
-                self.memory.read_exact(*address, size).map_or(Vec::new(), |bytes| all(&bytes))
+                with(self.memory.read_exact(*address, size), &|index| {
+                    Some(Origin::Memory(address.wrapping_add(index as u64)))
+                })
             }
             Location::Value { value } => match value {
                 Value::F32(value) => all(&value.to_bits().to_le_bytes()),
@@ -110,10 +151,20 @@ impl Context<'_> {
         registers.get(register.0 as usize).copied().flatten()
     }
 
+    /// Where a byte of a register of the frame is now.
+    fn register_origin(&self, register: Register, byte: usize) -> Option<Origin> {
+        if vector(register).is_some() {
+            return Some(Origin::Register(register.0, byte as u8));
+        }
+        match *self.frame?.homes.get(register.0 as usize)? {
+            Home::Register(number) => Some(Origin::Register(number, byte as u8)),
+            Home::Memory(at) => Some(Origin::Memory(at.wrapping_add(byte as u64))),
+            Home::Nowhere => None,
+        }
+    }
+
     fn register_bytes(&self, register: Register) -> Option<Vec<u8>> {
-        const FIRST_VECTOR: u16 = gimli::X86_64::XMM0.0;
-        let vector = register.0.checked_sub(FIRST_VECTOR).filter(|number| *number < 16);
-        match vector {
+        match vector(register) {
             Some(number) => Some(self.frame?.vectors.as_ref()?[number as usize].to_vec()),
             None => self.register(register).map(|value| value.to_le_bytes().to_vec()),
         }
@@ -123,7 +174,7 @@ impl Context<'_> {
         &self,
         expression: Expression<Bytes>,
         initial: Option<u64>,
-    ) -> Result<Vec<gimli::Piece<Bytes>>, Unknown> {
+    ) -> Result<(Vec<gimli::Piece<Bytes>>, Vec<Origin>), Unknown> {
         let lost = |_| Unknown::OptimisedOut;
         let out = Unknown::OptimisedOut;
         let mut evaluation = expression.evaluation(self.unit.encoding());
@@ -131,16 +182,20 @@ impl Context<'_> {
         if let Some(initial) = initial {
             evaluation.set_initial_value(initial);
         }
+        let mut read = Vec::new();
         let mut state = evaluation.evaluate().map_err(lost)?;
         loop {
             state = match state {
-                EvaluationResult::Complete => return Ok(evaluation.result()),
+                EvaluationResult::Complete => return Ok((evaluation.result(), read)),
                 EvaluationResult::RequiresMemory { address, size, base_type, .. } => {
+                    let all = (0..u64::from(size)).map(|byte| address.wrapping_add(byte));
+                    read.extend(all.map(Origin::Memory));
                     let bytes = self.memory.read_exact(address, size.into()).ok_or(out)?;
                     evaluation.resume_with_memory(self.typed(base_type, &bytes).ok_or(out)?)
                 }
                 EvaluationResult::RequiresRegister { register, base_type } => {
                     let bytes = self.register_bytes(register).ok_or(out)?;
+                    read.extend((0..8).filter_map(|byte| self.register_origin(register, byte)));
                     evaluation.resume_with_register(self.typed(base_type, &bytes).ok_or(out)?)
                 }
                 EvaluationResult::RequiresFrameBase => {
@@ -188,6 +243,11 @@ impl Context<'_> {
     fn base_type(&self, offset: gimli::UnitOffset) -> Option<ValueType> {
         ValueType::from_entry(&self.unit.entry(offset).ok()?).ok()?
     }
+}
+
+/// Which of the vector registers it is.
+fn vector(register: Register) -> Option<u16> {
+    register.0.checked_sub(gimli::X86_64::XMM0.0).filter(|number| *number < 16)
 }
 
 /// The number that an expression of an unwind table computes.

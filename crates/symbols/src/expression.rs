@@ -1,6 +1,6 @@
 //! Expressions that name a value: `name`, `a.b`, `p->f`, `a[3]`, `*p`, `&x`.
 
-use crate::evaluate::{Place, Unknown};
+use crate::evaluate::{Byte, Place, Unknown};
 use crate::types::Shape;
 use crate::value::Type;
 use crate::{Frame, Memory, Modules, Value};
@@ -207,7 +207,7 @@ impl Evaluator<'_> {
                     (Type::Told(type_), Place::Memory(at), None) => Ok(Value {
                         module: value.module.clone(),
                         type_: Type::PointerTo(type_.clone()),
-                        place: Place::Bytes(at.to_le_bytes().map(Some).to_vec()),
+                        place: Place::Bytes(at.to_le_bytes().map(Byte::constant).to_vec()),
                         bits: None,
                     }),
                     _ => no(format!("{of} is not in memory, so it has no address")),

@@ -6,6 +6,7 @@ use crate::{Die, Image, LinkAddress, Unit};
 use gimli::constants as dw;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Where a function begins, behind its prologue; each place where it was inlined is one.
@@ -64,6 +65,37 @@ impl Symbols {
     }
 }
 
+impl Symbols {
+    fn functions(&self) -> impl Iterator<Item = &Symbol> {
+        self.0.iter().filter(|symbol| symbol.is_function)
+    }
+
+    /// The name of a function that begins at an address.
+    pub fn named_at(&self, address: u64) -> Option<&str> {
+        let first = self.0.partition_point(|symbol| symbol.address < address);
+        let there = self.0[first..].iter().take_while(|symbol| symbol.address == address);
+        let name = there.into_iter().find(|symbol| symbol.is_function)?.name.as_str();
+        Some(name.split('@').next().unwrap_or(name))
+    }
+
+    /// The address of the one function of this name.
+    pub fn only_function(&self, name: &str) -> Option<u64> {
+        let mut named = self.functions().filter(|symbol| symbol.name == name);
+        let first = named.next()?.address;
+        named.all(|symbol| symbol.address == first).then_some(first)
+    }
+
+    /// The function that holds an address: up to where the next one begins.
+    pub fn stretch(&self, address: LinkAddress) -> Option<Range<u64>> {
+        let (symbol, _) = self.at(address)?;
+        let start = symbol.address;
+        let behind = &self.0[self.0.partition_point(|symbol| symbol.address <= start)..];
+        let next = behind.iter().find(|symbol| symbol.is_function).map(|symbol| symbol.address);
+        let end = start.saturating_add(symbol.size).min(next.unwrap_or(u64::MAX));
+        (symbol.is_function && (start..end).contains(&address.0)).then_some(start..end)
+    }
+}
+
 /// Whether it is not only the end of the name that was asked for.
 fn is_whole(name: &str, asked: &str) -> bool {
     name == asked || !asked.contains('<') && without_arguments(name) == asked
@@ -79,6 +111,13 @@ impl Image {
     /// far behind its beginning.
     pub fn symbol(&self, address: LinkAddress) -> Option<(String, u64)> {
         self.symbols.at(address).map(|(symbol, distance)| (readable(&symbol.name), distance))
+    }
+
+    /// The variable that an address lies in by the linker's tables, and how far behind its
+    /// beginning.
+    pub fn object_at(&self, address: LinkAddress) -> Option<(String, u64)> {
+        let (symbol, distance) = self.symbols.at(address)?;
+        (!symbol.is_function).then(|| (readable(&symbol.name), distance))
     }
 
     /// The address of a variable by the linker's tables.
@@ -140,6 +179,20 @@ impl Image {
         let entry_pc =
             first(dw::DW_AT_entry_pc).filter(|pc| stretches.iter().any(|range| range.contains(pc)));
         Some(LinkAddress(entry_pc.or_else(|| first(dw::DW_AT_low_pc)).unwrap_or(lowest)))
+    }
+
+    /// Whether an address is of what a function does before its parameters are in place.
+    pub fn is_in_prologue(&self, address: LinkAddress) -> bool {
+        let scopes = self.units.scopes(address);
+        let Some(DieRef { unit, offset }) = scopes.last().map(|scope| scope.function.clone())
+        else {
+            return false;
+        };
+        let Ok(entry) = unit.entry(offset) else { return false };
+        let start = self.start(&unit, &entry);
+        start.is_some_and(|start| {
+            (start..self.skip_prologue(&unit, &entry, start)).contains(&address)
+        })
     }
 
     /// The address, or, if a function begins there, where its parameters are in place.

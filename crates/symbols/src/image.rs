@@ -1,5 +1,6 @@
 //! A file of code with what it says of itself.
 
+use crate::code::Code;
 use crate::functions::Symbols;
 use crate::lines::LineTables;
 use crate::separate;
@@ -26,6 +27,7 @@ pub struct Image {
     pub(crate) units: Units,
     pub(crate) lines: LineTables,
     pub(crate) symbols: Symbols,
+    pub(crate) code: Code,
     pub(crate) unwind: UnwindTables,
 }
 
@@ -55,6 +57,7 @@ impl Image {
             is_of_system,
             units: Units::new(dwarf(debug)),
             lines: LineTables::default(),
+            code: Code::new(&file),
             symbols: Symbols::new(&file, beside.as_ref()),
             unwind: UnwindTables::new(&file, debug),
         })

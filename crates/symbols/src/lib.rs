@@ -6,6 +6,7 @@
 //! answer; it never panics.
 
 mod called;
+mod code;
 mod evaluate;
 mod expression;
 mod format;
@@ -13,6 +14,7 @@ mod functions;
 mod image;
 mod lines;
 mod module;
+mod named;
 mod names;
 mod scope;
 mod separate;
@@ -24,12 +26,13 @@ mod value;
 mod variables;
 
 pub use called::Called;
-pub use evaluate::Unknown;
+pub use evaluate::{Origin, Unknown};
 pub use expression::{Expression, NoExpression};
 pub use functions::Entry;
 pub use image::Image;
 pub use lines::{LineSearch, SourceLine};
 pub use module::{Module, Modules};
+pub use named::Named;
 pub use unwind::{Backtrace, End, Frame};
 pub use value::Value;
 pub use variables::{Kind, Variable};

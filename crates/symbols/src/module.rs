@@ -1,6 +1,7 @@
 //! Files of code where they are mapped.
 
-use crate::{Image, LinkAddress};
+use crate::called::is_own;
+use crate::{Image, LinkAddress, SourceLine};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -35,6 +36,18 @@ impl Module {
 
     pub fn mapped(&self, LinkAddress(address): LinkAddress) -> u64 {
         address.wrapping_add(self.bias)
+    }
+
+    /// The innermost line of the program's own that an address belongs to, as far as one can
+    /// tell whose a line is.
+    pub fn own_line(&self, address: LinkAddress) -> Option<SourceLine> {
+        let line = self.image.line(address).filter(|_| !self.image.is_of_system)?;
+        if is_own(&line) {
+            return Some(line);
+        }
+        // It may have been inlined into the program's own.
+        let functions = self.functions(address);
+        functions.into_iter().find(|called| called.is_own).and_then(|called| called.line)
     }
 
     /// The last part of its path.

@@ -43,9 +43,18 @@ impl Units {
         unit: &Rc<Unit>,
         address: LinkAddress,
     ) -> Vec<(gimli::UnitOffset, gimli::DwTag)> {
+        // Of functions within functions the last one is the innermost.
+        let Some(function) = self.functions_at(unit, address).pop() else {
+            return Vec::new();
+        };
         let mut found: Vec<(isize, gimli::UnitOffset, gimli::DwTag)> = Vec::new();
-        let mut entries = unit.entries();
+        let Ok(mut entries) = unit.entries_at_offset(function) else {
+            return Vec::new();
+        };
         while let Ok(Some(entry)) = entries.next_dfs() {
+            if entry.offset() != function && entry.depth() <= 0 {
+                break;
+            }
             let tag = entry.tag();
             let has_code = matches!(
                 tag,

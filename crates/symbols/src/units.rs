@@ -1,8 +1,10 @@
 //! The compilation units of a file, read when they are needed.
 
 use crate::{Die, Dwarf, LinkAddress, Unit};
+use gimli::constants as dw;
 use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
 use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 pub struct Units {
@@ -12,7 +14,12 @@ pub struct Units {
     loaded: RefCell<Vec<Option<Option<Rc<Unit>>>>>,
     /// First and last address, and the unit's number, in the order of addresses.
     ranges: OnceCell<Vec<(u64, u64, usize)>>,
+    /// The functions of the units that were asked for, by the offset of the unit.
+    functions: RefCell<HashMap<usize, Functions>>,
 }
+
+/// First and last address of a stretch of each function's code, and the function's entry.
+type Functions = Rc<Vec<(u64, u64, UnitOffset)>>;
 
 /// An entry of a unit, such as a type.
 #[derive(Clone)]
@@ -35,7 +42,7 @@ impl Units {
             headers.push(header);
         }
         let loaded = RefCell::new(vec![None; headers.len()]);
-        Units { dwarf, headers, loaded, ranges: OnceCell::new() }
+        Units { dwarf, headers, loaded, ranges: OnceCell::new(), functions: RefCell::default() }
     }
 
     fn unit(&self, index: usize) -> Option<Rc<Unit>> {
@@ -72,6 +79,33 @@ impl Units {
             }
         }
         all.sort_unstable();
+        all
+    }
+
+    /// The functions of a unit that an address lies in, as their entries come.
+    pub fn functions_at(
+        &self,
+        unit: &Rc<Unit>,
+        LinkAddress(address): LinkAddress,
+    ) -> Vec<UnitOffset> {
+        let key = unit.header.debug_info_offset().map_or(usize::MAX, |offset| offset.0);
+        let mut known = self.functions.borrow_mut();
+        let all = known.entry(key).or_insert_with(|| Rc::new(self.read_functions(unit)));
+        let holds = |(start, end, _): &&(u64, u64, UnitOffset)| (*start..*end).contains(&address);
+        let mut found: Vec<UnitOffset> = all.iter().filter(holds).map(|(.., at)| *at).collect();
+        found.dedup();
+        found
+    }
+
+    fn read_functions(&self, unit: &Unit) -> Vec<(u64, u64, UnitOffset)> {
+        let mut all = Vec::new();
+        let mut entries = unit.entries();
+        while let Ok(Some(entry)) = entries.next_dfs() {
+            if entry.tag() == dw::DW_TAG_subprogram {
+                let stretches = self.stretches(unit, entry);
+                all.extend(stretches.iter().map(|s| (s.start, s.end, entry.offset())));
+            }
+        }
         all
     }
 

@@ -8,6 +8,7 @@ use gimli::{
     RegisterRule, UnwindContext, UnwindSection, X86_64,
 };
 use object::{Object, ObjectSection};
+use std::ops::Range;
 
 /// The general registers and the return address, as DWARF numbers them.
 pub const REGISTERS: usize = 17;
@@ -18,6 +19,17 @@ const RBP: usize = X86_64::RBP.0 as usize;
 /// No backtrace is longer.
 const MOST_FRAMES: usize = 256;
 
+/// Where a register of a frame is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// In the register of this number.
+    Register(u16),
+    /// A function that was called has put it aside.
+    Memory(u64),
+    /// It was computed, or lost.
+    Nowhere,
+}
+
 /// A function that has not returned, and what was in its registers.
 #[derive(Clone, Debug)]
 pub struct Frame {
@@ -25,6 +37,8 @@ pub struct Frame {
     pub pc: u64,
     /// By DWARF number; none if it is lost.
     pub registers: [Option<u64>; REGISTERS],
+    /// Where they are now.
+    pub(crate) homes: [Home; REGISTERS],
     /// The low halves of the vector registers, of the innermost frame.
     pub vectors: Option<[[u8; 16]; 16]>,
     /// What its stack pointer was before the call.
@@ -41,6 +55,7 @@ impl Frame {
         Frame {
             pc: registers[RETURN_ADDRESS],
             registers: registers.map(Some),
+            homes: std::array::from_fn(|number| Home::Register(number as u16)),
             vectors,
             cfa: None,
             is_exact: true,
@@ -118,7 +133,21 @@ impl UnwindTables {
         })
     }
 
+    /// The code that one entry of a table is about.
+    pub fn stretch(&self, LinkAddress(address): LinkAddress) -> Option<Range<u64>> {
+        let find = DebugFrame::cie_from_offset;
+        let fde = self
+            .eh_entry(address)
+            .or_else(|| self.debug_frame.fde_for_address(&self.bases, address, find).ok())?;
+        let start = fde.initial_address();
+        Some(start..start.checked_add(fde.len())?)
+    }
+
     fn eh_rules(&self, address: u64) -> Option<Rules> {
+        rules(&self.eh_frame, &self.bases, &self.eh_entry(address)?, address, false)
+    }
+
+    fn eh_entry(&self, address: u64) -> Option<gimli::FrameDescriptionEntry<Bytes>> {
         let find = EhFrame::cie_from_offset;
         let header = self.header.as_ref();
         let fde = match header.and_then(|header| Some((header, header.table()?))) {
@@ -132,7 +161,7 @@ impl UnwindTables {
             }
             None => self.eh_frame.fde_for_address(&self.bases, address, find),
         };
-        rules(&self.eh_frame, &self.bases, &fde.ok()?, address, false)
+        fde.ok()
     }
 
     fn expression(
@@ -211,7 +240,7 @@ impl Modules {
         let cfa = cfa.ok_or(lost)?;
         frame.cfa = Some(cfa);
         frame.is_signal = rules.is_signal;
-        let mut registers = frame.registers;
+        let (mut registers, mut homes) = (frame.registers, frame.homes);
         // Calls preserve only some; what is not told of the others is not known.
         for register in [X86_64::RAX, X86_64::RDX, X86_64::RCX, X86_64::RSI, X86_64::RDI]
             .into_iter()
@@ -219,7 +248,7 @@ impl Modules {
         {
             registers[register.0 as usize] = None;
         }
-        registers[RSP] = Some(cfa);
+        (registers[RSP], homes[RSP]) = (Some(cfa), Home::Nowhere);
         let mut outermost = false;
         for (register, rule) in &rules.registers {
             let index = register.0 as usize;
@@ -229,6 +258,15 @@ impl Modules {
             let at = |distance: i64| cfa.wrapping_add_signed(distance);
             let evaluated = |e: &gimli::UnwindExpression<usize>| {
                 evaluate::unwind_expression(expression(e)?, memory, &frame.registers, Some(cfa))
+            };
+            homes[index] = match rule {
+                RegisterRule::SameValue => frame.homes[index],
+                RegisterRule::Offset(distance) => Home::Memory(at(*distance)),
+                RegisterRule::Register(other) => {
+                    frame.homes.get(other.0 as usize).copied().unwrap_or(Home::Nowhere)
+                }
+                RegisterRule::Expression(e) => evaluated(e).map_or(Home::Nowhere, Home::Memory),
+                _ => Home::Nowhere,
             };
             registers[index] = match rule {
                 RegisterRule::Undefined => {
@@ -262,6 +300,7 @@ impl Modules {
         Ok(Frame {
             pc,
             registers,
+            homes,
             vectors: None,
             cfa: None,
             is_exact: rules.is_signal,
@@ -279,8 +318,9 @@ impl Modules {
             return Err(lost);
         }
         let mut registers = [None; REGISTERS];
-        registers[RBP] = Some(outer);
-        Ok(called_from(pc, rbp.wrapping_add(16), registers))
+        let mut homes = [Home::Nowhere; REGISTERS];
+        (registers[RBP], homes[RBP]) = (Some(outer), Home::Memory(rbp));
+        Ok(called_from(pc, rbp.wrapping_add(16), registers, homes))
     }
 
     /// A call through a wrong pointer: the return address is all that there is. Code that
@@ -294,12 +334,18 @@ impl Modules {
         let rsp = frame.registers[RSP].ok_or(lost)?;
         let pc = memory.read_u64(rsp).ok_or(lost)?;
         self.at(pc).ok_or(lost)?;
-        Ok(called_from(pc, rsp.wrapping_add(8), frame.registers))
+        Ok(called_from(pc, rsp.wrapping_add(8), frame.registers, frame.homes))
     }
 }
 
-fn called_from(pc: u64, rsp: u64, mut registers: [Option<u64>; REGISTERS]) -> Frame {
+fn called_from(
+    pc: u64,
+    rsp: u64,
+    mut registers: [Option<u64>; REGISTERS],
+    homes: [Home; REGISTERS],
+) -> Frame {
     registers[RSP] = Some(rsp);
     registers[RETURN_ADDRESS] = Some(pc);
-    Frame { pc, registers, vectors: None, cfa: None, is_exact: false, is_signal: false }
+    let (is_exact, is_signal) = (false, false);
+    Frame { pc, registers, homes, vectors: None, cfa: None, is_exact, is_signal }
 }

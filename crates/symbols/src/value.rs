@@ -1,6 +1,6 @@
 //! A value of a program: its type, and where it is.
 
-use crate::evaluate::{Place, Unknown};
+use crate::evaluate::{Byte, Origin, Place, Unknown};
 use crate::types::{Member, Shape};
 use crate::units::{DieRef, Units};
 use crate::{Bytes, Memory, Module};
@@ -45,7 +45,7 @@ impl Value {
                 number.to_le_bytes().to_vec()
             }
         };
-        let bytes = bytes.into_iter().take(size.max(1)).map(Some).collect();
+        let bytes = bytes.into_iter().take(size.max(1)).map(Byte::constant).collect();
         Ok(Value::told(module, type_, Place::Bytes(bytes)))
     }
 
@@ -76,6 +76,23 @@ impl Value {
         }
     }
 
+    /// Where its bytes come from; nowhere if the compiler knew them.
+    pub fn origins(&self) -> Vec<Origin> {
+        let size = self.size().unwrap_or(0);
+        let mut origins: Vec<Origin> = match &self.place {
+            Place::Memory(at) => {
+                (0..size).map(|byte| Origin::Memory(at.wrapping_add(byte))).collect()
+            }
+            Place::Bytes(bytes) => {
+                let own = bytes.iter().take(size as usize);
+                own.flat_map(|byte| byte.from.iter().copied()).collect()
+            }
+        };
+        origins.sort_unstable();
+        origins.dedup();
+        origins
+    }
+
     pub fn type_name(&self) -> String {
         match &self.type_ {
             Type::Told(type_) => self.units().type_name(type_),
@@ -89,7 +106,7 @@ impl Value {
             Place::Memory(at) => memory.read_exact(*at, size).ok_or(Unknown::Unreadable),
             Place::Bytes(bytes) => {
                 let known: Option<Vec<u8>> =
-                    bytes.get(..size).unwrap_or(&[None]).iter().copied().collect();
+                    bytes.get(..size).and_then(|b| b.iter().map(|byte| byte.value).collect());
                 known.ok_or(Unknown::OptimisedOut)
             }
         }

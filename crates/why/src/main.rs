@@ -7,9 +7,11 @@ mod doctor;
 mod executions;
 mod images;
 mod isolate;
+mod origins;
 mod pack;
 mod print;
 mod progress;
+mod questions;
 mod record;
 mod recordings;
 mod reduce;
@@ -17,6 +19,7 @@ mod region;
 mod replay;
 mod reports;
 mod run;
+mod slice;
 mod trial;
 mod tries;
 
@@ -43,6 +46,7 @@ enum Command {
     Record(record::Args),
     Replay(replay::Args),
     Print(print::Args),
+    Slice(slice::Args),
     Pack(pack::Args),
     Ls(recordings::ListArgs),
     Info(recordings::InfoArgs),
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
         Ok(Cli { command: Command::Record(args) }) => record::main(args),
         Ok(Cli { command: Command::Replay(args) }) => replay::main(args),
         Ok(Cli { command: Command::Print(args) }) => print::main(&args),
+        Ok(Cli { command: Command::Slice(args) }) => slice::main(&args),
         Ok(Cli { command: Command::Pack(args) }) => pack::main(&args),
         Ok(Cli { command: Command::Ls(args) }) => recordings::list(&args),
         Ok(Cli { command: Command::Info(args) }) => recordings::info(&args),

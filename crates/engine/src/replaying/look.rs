@@ -46,6 +46,11 @@ impl Look {
         Look { silent: true, distance: Some(DISTANCE), ..Look::once(process, to, observer) }
     }
 
+    /// The replay goes forward only, and nothing is to be seen of it.
+    pub fn silently(process: Thread, to: Moment, observer: Box<dyn Observer>) -> Look {
+        Look { silent: true, ..Look::once(process, to, observer) }
+    }
+
     /// The replay goes forward only, with all its processes.
     pub fn once(process: Thread, to: Moment, observer: Box<dyn Observer>) -> Look {
         let (to, observer) = (Cell::new(to), RefCell::new(observer));

@@ -1,6 +1,6 @@
 //! An answer to be read, in 80 columns.
 
-use crate::print::answer::{Answer, FrameSeen, ValueSeen, VariableSeen};
+use crate::questions::answer::{Answer, FrameSeen, ValueSeen, VariableSeen};
 use why_record::registers::NAMES;
 
 const COLUMNS: usize = 80;

@@ -3,6 +3,7 @@
 
 use crate::criterion::Value as Wanted;
 use crate::images::{Images, SceneMemory, innermost};
+use crate::origins::Origins;
 use serde::{Deserialize, Serialize};
 use why_engine::Scene;
 use why_symbols::{Called, End, Kind, Modules, Variable};
@@ -22,6 +23,8 @@ pub struct Answer {
     /// or with any.
     pub frame: Option<usize>,
     pub value: Option<Result<ValueSeen, String>>,
+    /// Where that comes from; without a value, what the next instruction reads.
+    pub origins: Origins,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -109,6 +112,10 @@ impl Asker {
             let variables = variables.iter().map(|v| variable_seen(modules, memory, v)).collect();
             FrameSeen::new(function, variables)
         };
+        let seen_value = self.value.as_ref().map(|wanted| {
+            let function = chosen.map_or(functions.first(), |index| functions.get(index));
+            value_seen(scene, modules, function, wanted)
+        });
         Some(Answer {
             process: scene.process,
             thread: scene.thread,
@@ -121,10 +128,12 @@ impl Asker {
                 End::TooMany => Some("there are more".to_owned()),
             },
             frame: chosen,
-            value: self.value.as_ref().map(|wanted| {
-                let function = chosen.map_or(functions.first(), |index| functions.get(index));
-                value_seen(scene, modules, function, wanted)
-            }),
+            origins: match &seen_value {
+                Some(Ok((_, origins))) => origins.clone(),
+                Some(Err(_)) => Origins::default(),
+                None => Origins::of_instruction(scene),
+            },
+            value: seen_value.map(|seen| seen.map(|(value, _)| value)),
         })
     }
 }
@@ -163,28 +172,30 @@ fn value_seen(
     modules: &Modules,
     function: Option<&Function>,
     wanted: &Wanted,
-) -> Result<ValueSeen, String> {
-    match wanted {
-        Wanted::Register(index) => Ok(ValueSeen::Register {
+) -> Result<(ValueSeen, Origins), String> {
+    let seen = match wanted {
+        Wanted::Register(index) => ValueSeen::Register {
             name: why_record::registers::NAMES[*index].to_owned(),
             value: scene.registers.0[*index],
-        }),
+        },
         Wanted::Memory(range) => {
             let mut bytes = vec![0; (range.end - range.start) as usize];
             let got = scene.read(range.start, &mut bytes);
             bytes.truncate(got);
-            Ok(ValueSeen::Memory { address: range.start, bytes })
+            ValueSeen::Memory { address: range.start, bytes }
         }
         Wanted::Expression(expression) => {
             let memory = &SceneMemory(scene);
             let function = function.ok_or("no frame is known here")?;
             let value = modules.evaluate(memory, function.frame, function.number, expression);
             let value = value.map_err(|error| error.0)?;
-            Ok(ValueSeen::Expression {
+            let seen = ValueSeen::Expression {
                 expression: expression.to_string(),
                 type_: value.type_name(),
                 value: value.text(modules, memory),
-            })
+            };
+            return Ok((seen, Origins::of_places(&value.origins())));
         }
-    }
+    };
+    Ok((seen, Origins::of_named(wanted)))
 }

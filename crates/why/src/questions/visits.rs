@@ -5,7 +5,7 @@
 use crate::criterion::{Code, Criterion, Place};
 use crate::executions::{Executions, Within};
 use crate::images::Images;
-use crate::print::answer::{Answer, Asker};
+use crate::questions::answer::{Answer, Asker};
 use why_engine::{Module, Observer, Scene, Then};
 use why_record::position::{Moment, Position};
 

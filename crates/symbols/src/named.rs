@@ -1,0 +1,133 @@
+//! Names for what is at an address or in a register: the way to it from a variable.
+
+use crate::evaluate::Origin;
+use crate::types::Shape;
+use crate::value::Value;
+use crate::{Expression, Frame, Memory, Modules};
+
+/// A part of a variable, and how to write it.
+pub struct Named {
+    pub name: String,
+    pub value: Value,
+}
+
+/// Nothing is nested deeper.
+const MOST_DEPTH: usize = 16;
+
+impl Value {
+    /// Whether it lies in memory around an address: how many bytes in front of it it begins.
+    fn around(&self, at: u64) -> Option<u64> {
+        let offset = at.checked_sub(self.address()?)?;
+        (offset < self.size()?).then_some(offset)
+    }
+
+    /// The innermost part so many bytes behind its beginning.
+    fn part_at(self, name: String, offset: u64) -> Named {
+        let mut named = Named { name, value: self };
+        let mut offset = offset;
+        for _ in 0..MOST_DEPTH {
+            let value = &named.value;
+            let (suffix, part, begins) = match value.shape() {
+                Shape::Record(record) => {
+                    let holds = |part: &Value, begins: u64| {
+                        offset.checked_sub(begins).is_some_and(|o| o < part.size().unwrap_or(0))
+                    };
+                    let all = record.members.iter();
+                    let found = all
+                        .map(|member| (member, value.member(member)))
+                        .find(|(member, part)| holds(part, member.offset));
+                    let Some((member, part)) = found else { break };
+                    let suffix = match &member.name {
+                        Some(name) if !member.is_base => format!(".{name}"),
+                        _ => String::new(),
+                    };
+                    (suffix, part, member.offset)
+                }
+                Shape::Array { element, counts } if counts.len() == 1 => {
+                    let size = value.units().size(&element).unwrap_or(0);
+                    // Text is told as a whole.
+                    if size == 1 {
+                        break;
+                    }
+                    let Some(index) = offset.checked_div(size) else { break };
+                    (format!("[{index}]"), value.part(element, index * size, None), index * size)
+                }
+                _ => break,
+            };
+            named = Named { name: named.name + &suffix, value: part };
+            offset -= begins;
+        }
+        named
+    }
+}
+
+impl Modules {
+    /// What is at an address, by the program's own variables: of the functions of some frames,
+    /// the innermost first, and those that belong to no frame; what pointers among them point to as well.
+    pub fn name_at(&self, memory: &dyn Memory, frames: &[Frame], at: u64) -> Option<Named> {
+        let mut pointers = Vec::new();
+        for frame in frames {
+            let functions = self.called(frame).into_iter().enumerate();
+            for (function, _) in functions.filter(|(_, called)| called.is_own) {
+                for variable in self.variables(memory, frame, function) {
+                    let Ok(value) = variable.value else { continue };
+                    if let Some(offset) = value.around(at) {
+                        return Some(value.part_at(variable.name, offset));
+                    }
+                    pointers.push((variable.name, value));
+                }
+            }
+        }
+        self.global_at(memory, at).or_else(|| pointed_to(memory, pointers, at))
+    }
+
+    /// The variable around an address that belongs to no frame.
+    fn global_at(&self, memory: &dyn Memory, at: u64) -> Option<Named> {
+        // Variables lie in parts of a file that are no code, and mostly in none that is mapped.
+        let own = self.files().into_iter().filter(|module| !module.image.is_of_system);
+        let named = own.into_iter().find_map(|module| {
+            let (name, _) = module.image.object_at(module.linked(at))?;
+            Some((module, name))
+        });
+        let (module, name) = named?;
+        let value = self.global(memory, module.range.start, &name)?.ok()?;
+        let offset = value.around(at)?;
+        Some(value.part_at(name, offset))
+    }
+
+    /// The variable of a function that a register holds.
+    pub fn name_in_register(
+        &self,
+        memory: &dyn Memory,
+        frame: &Frame,
+        register: u16,
+    ) -> Option<Named> {
+        let holds = |value: &Value| {
+            let origins = value.origins();
+            let of_register = |o: &Origin| matches!(o, Origin::Register(r, _) if *r == register);
+            !origins.is_empty() && origins.iter().all(of_register)
+        };
+        let functions = 0..self.called(frame).len();
+        let mut all = functions.flat_map(|function| self.variables(memory, frame, function));
+        all.find_map(|variable| {
+            let value = variable.value.ok().filter(holds)?;
+            Some(Named { name: variable.name, value })
+        })
+    }
+}
+
+fn pointed_to(memory: &dyn Memory, pointers: Vec<(String, Value)>, at: u64) -> Option<Named> {
+    pointers.into_iter().find_map(|(name, value)| {
+        let target = value.pointed_to(memory).ok()??;
+        let offset = target.around(at)?;
+        let is_record = matches!(target.shape(), Shape::Record(_));
+        let Named { name: part, value } = target.part_at(String::new(), offset);
+        let name = match part.strip_prefix('.') {
+            Some(member) if is_record => format!("{name}->{member}"),
+            _ => format!("*{name}"),
+        };
+        // Only what can be asked for like that.
+        name.parse::<Expression>().ok()?;
+        Some(Named { name, value })
+    })
+}

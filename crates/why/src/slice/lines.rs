@@ -1,0 +1,277 @@
+//! A slice in lines of source: each once, with the reason that is easiest to follow.
+//!
+//! The reasons of a slice form a tree of instructions. Instructions of one line are one thing to
+//! a reader, so the way from one line to the next is what counts: fewer detours over addresses
+//! and conditions first, then fewer lines.
+
+use crate::images::Images;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use why_engine::Module;
+use why_slice::Role;
+use why_slice::backward::Area;
+use why_slice::reasons::{Reason, Via};
+
+/// A line of the slice.
+pub struct Line {
+    pub place: Place,
+    /// How often it was executed for this.
+    pub times: u64,
+    /// Which of the lines depends on it; none if what was asked for does.
+    pub parent: Option<usize>,
+    pub kind: Kind,
+    /// The reason that is told, by its number.
+    pub reason: usize,
+    /// The one of what it made that a reader would name: rather memory than a register.
+    pub made: usize,
+    /// It is shown instead of code that it called.
+    pub calls: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    pub function: Option<String>,
+    /// None of code without source.
+    pub source: Option<(String, u64)>,
+    /// Where the first instruction of it is that was found.
+    pub module: Option<String>,
+}
+
+/// How a line's parent depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// It made a value from which the other was computed.
+    Value,
+    /// It made what selected where a value is.
+    Address,
+    /// It made what a decision was taken by.
+    Condition,
+    /// It decided that the other was executed.
+    Decided,
+}
+
+/// How far something is from what was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Distance {
+    detours: u32,
+    lines: u32,
+}
+
+pub struct Lines {
+    /// Those that are easiest to reach first.
+    pub all: Vec<Line>,
+    /// Functions without source that belong to the slice and that no line stands for, with how
+    /// many instructions.
+    pub without_source: Vec<(String, u64)>,
+}
+
+impl Kind {
+    fn of(reason: &Reason) -> Kind {
+        match (&reason.via, reason.role) {
+            (Via::Decided, _) => Kind::Decided,
+            (_, Role::Value) => Kind::Value,
+            (_, Role::Address) => Kind::Address,
+            (_, Role::Condition) => Kind::Condition,
+        }
+    }
+
+    /// What it costs to follow.
+    fn detours(self) -> u32 {
+        match self {
+            Kind::Value => 0,
+            Kind::Address | Kind::Condition => 1,
+            Kind::Decided => 2,
+        }
+    }
+}
+
+/// Finds the lines that addresses belong to.
+pub struct Sources<'a> {
+    modules: Vec<why_symbols::Module>,
+    known: HashMap<u64, usize>,
+    places: Vec<Place>,
+    by_place: HashMap<Place, usize>,
+    program: &'a Path,
+}
+
+impl<'a> Sources<'a> {
+    pub fn new(modules: &[Module], images: &mut Images, program: &'a Path) -> Sources<'a> {
+        let modules = modules.iter().rev().filter_map(|module| images.module(module)).collect();
+        let (known, places, by_place) = Default::default();
+        Sources { modules, known, places, by_place, program }
+    }
+
+    /// The ranges of code that a name stands for: a file or a function.
+    pub fn code_named(&self, name: &str) -> Vec<Range<u64>> {
+        let mut found = Vec::new();
+        for module in &self.modules {
+            if module.short_name() == name || module.short_name().starts_with(&format!("{name}.")) {
+                found.push(module.range.clone());
+            } else {
+                let functions = module.image.search_function(name);
+                let ranges = functions.iter().filter_map(|at| module.image.extent(*at));
+                found.extend(
+                    ranges.map(|range| module.mapped(range.start)..module.mapped(range.end)),
+                );
+            }
+        }
+        found
+    }
+
+    /// The code that links the program before it begins.
+    pub fn loader(&self) -> Vec<Range<u64>> {
+        let loads = |module: &&why_symbols::Module| {
+            let name = module.short_name();
+            name.starts_with("ld-linux") || name.starts_with("ld-musl") || name.starts_with("ld.so")
+        };
+        // If that is what was run, it is of interest.
+        let is_program = |module: &&why_symbols::Module| Path::new(&module.name) == self.program;
+        let loaders = self.modules.iter().filter(loads).filter(|module| !is_program(module));
+        loaders.map(|module| module.range.clone()).collect()
+    }
+
+    fn place(&mut self, address: u64) -> usize {
+        if let Some(known) = self.known.get(&address) {
+            return *known;
+        }
+        let place = self.find(address);
+        let next = self.places.len();
+        let number = *self.by_place.entry(place.clone()).or_insert(next);
+        if number == next {
+            self.places.push(place);
+        }
+        self.known.insert(address, number);
+        number
+    }
+
+    fn find(&self, address: u64) -> Place {
+        let module = self.modules.iter().find(|module| module.range.contains(&address));
+        let Some(module) = module else {
+            return Place { function: None, source: None, module: None };
+        };
+        let linked = module.linked(address);
+        let functions = module.functions(linked);
+        // What a function does before its first statement is to copy what it was called with.
+        if module.image.is_in_prologue(linked) {
+            let module = Some(module.short_name().to_owned());
+            return Place { function: None, source: None, module };
+        }
+        let own = functions.iter().find(|called| called.is_own);
+        let told = own.or(functions.last());
+        let function = told.and_then(|called| called.function.clone());
+        let line = own.and_then(|called| called.line.clone());
+        let source = line.map(|line| (line.file, line.line));
+        Place { function, source, module: Some(module.short_name().to_owned()) }
+    }
+
+    /// Folds the reasons of a slice to lines.
+    pub fn fold(mut self, reasons: &[Reason]) -> Lines {
+        let places: Vec<usize> = reasons
+            .iter()
+            .map(|reason| self.place(reason.site.unwrap_or(reason.address)))
+            .collect();
+        let distances = distances(reasons, &places);
+        let within = within(reasons, &places);
+        // For each place the reason that is nearest; the others count.
+        let mut nearest: HashMap<usize, usize> = HashMap::new();
+        let mut made: HashMap<usize, usize> = HashMap::new();
+        let mut times: HashMap<usize, u64> = HashMap::new();
+        for (number, reason) in reasons.iter().enumerate() {
+            let place = places[number];
+            let best = nearest.entry(place).or_insert(number);
+            if distances[number] < distances[*best] {
+                *best = number;
+            }
+            if matches!(reason.via, Via::Made(Area::Memory(_)) | Via::Wrote(_)) {
+                made.entry(place).or_insert(number);
+            }
+            let own = if reason.site.is_none() { reason.times } else { 1 };
+            let most = times.entry(place).or_default();
+            *most = own.max(*most);
+        }
+        let has_line = |place: usize| self.places[place].source.is_some();
+        let mut chosen: Vec<usize> = nearest.values().copied().collect();
+        chosen.sort_unstable_by_key(|number| (distances[*number], *number));
+        let shown =
+            |number: &usize| has_line(places[*number]) || self.is_program_code(places[*number]);
+        let (with, without): (Vec<usize>, Vec<usize>) = chosen.into_iter().partition(shown);
+        let numbers: HashMap<usize, usize> =
+            with.iter().enumerate().map(|(line, number)| (places[*number], line)).collect();
+        let line = |&number: &usize| {
+            let (place, mut kind) = (places[number], Kind::of(&reasons[number]));
+            // The first that belongs to another line; what is between is part of this one or
+            // of nobody.
+            let mut above = reasons[number].wanter;
+            while let Some(other) = above
+                .filter(|other| places[*other] == place || !numbers.contains_key(&places[*other]))
+            {
+                kind = kind.max(Kind::of(&reasons[other]));
+                above = reasons[other].wanter;
+            }
+            kind = kind.max(above.map_or(Kind::Value, |above| within[above]));
+            Line {
+                place: self.places[place].clone(),
+                times: times[&place],
+                parent: above.map(|above| numbers[&places[above]]),
+                kind,
+                reason: number,
+                made: made.get(&place).copied().unwrap_or(number),
+                calls: reasons[number].site.is_some(),
+            }
+        };
+        let all = with.iter().map(line).collect();
+        let mut counts: HashMap<String, u64> = HashMap::new();
+        for number in without {
+            let Place { function, module, .. } = &self.places[places[number]];
+            let module = module.as_deref().unwrap_or("code of no file");
+            let name = match function {
+                Some(function) => format!("{function} in {module}"),
+                None => module.to_owned(),
+            };
+            let own = reasons.iter().zip(&places).filter(|(_, place)| **place == places[number]);
+            *counts.entry(name).or_default() += own.map(|(reason, _)| reason.times).sum::<u64>();
+        }
+        let mut without_source: Vec<(String, u64)> = counts.into_iter().collect();
+        without_source.sort_unstable_by_key(|(name, count)| (u64::MAX - count, name.clone()));
+        Lines { all, without_source }
+    }
+
+    /// Code of a program that has no source at all is told by its functions.
+    fn is_program_code(&self, place: usize) -> bool {
+        let name = self.program.file_name().map(|name| name.to_string_lossy().into_owned());
+        let of_program = self.places[place].module == name && name.is_some();
+        let has_lines = |module: &why_symbols::Module| {
+            Path::new(&module.name) == self.program && module.image.has_lines()
+        };
+        of_program && !self.modules.iter().any(has_lines)
+    }
+}
+
+/// How the result of a line depends on each of its instructions.
+fn within(reasons: &[Reason], places: &[usize]) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = Vec::with_capacity(reasons.len());
+    for (number, reason) in reasons.iter().enumerate() {
+        let within = reason.wanter.filter(|wanter| places[*wanter] == places[number]);
+        kinds.push(within.map_or(Kind::Value, |wanter| kinds[wanter].max(Kind::of(reason))));
+    }
+    kinds
+}
+
+fn distances(reasons: &[Reason], places: &[usize]) -> Vec<Distance> {
+    let mut distances: Vec<Distance> = Vec::with_capacity(reasons.len());
+    for (number, reason) in reasons.iter().enumerate() {
+        let distance = match reason.wanter {
+            None => Distance { detours: Kind::of(reason).detours(), lines: 0 },
+            // Whoever depends on something is told before it.
+            Some(wanter) => {
+                let Distance { detours, lines } = distances[wanter];
+                let next = u32::from(places[wanter] != places[number]);
+                Distance { detours: detours + Kind::of(reason).detours(), lines: lines + next }
+            }
+        };
+        distances.push(distance);
+    }
+    distances
+}

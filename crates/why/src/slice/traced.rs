@@ -1,0 +1,203 @@
+//! The trace of a recorded process, made once in a replay and kept beside the recording.
+
+use crate::images::Images;
+use crate::replay::{self, How};
+use crate::slice::ways::{Mapped, MappedWays};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use why_engine::{EngineError, Look, Module, Observer, TraceReader};
+use why_record::files::Hash;
+use why_record::position::Moment;
+use why_record::store::Recording;
+use why_slice::region::{Builder, Region, RegionError};
+use why_trace::shape::Shape;
+
+/// How many instructions are packed together: what is decoded at once when slicing.
+const CHUNK: u64 = 2_000_000;
+
+/// A traced process.
+pub struct Traced {
+    pub region: Region,
+    /// What was mapped where, the last one last.
+    pub modules: Vec<Module>,
+    /// It was not there before.
+    pub is_new: bool,
+}
+
+/// A module as it is kept.
+#[derive(Serialize, Deserialize)]
+struct KeptModule {
+    start: u64,
+    end: u64,
+    offset: u64,
+    /// In hexadecimal digits: no number of JSON is as large.
+    hash: String,
+    name: String,
+}
+
+impl From<&Module> for KeptModule {
+    fn from(module: &Module) -> KeptModule {
+        let Module { range, offset, hash, name, .. } = module.clone();
+        KeptModule { start: range.start, end: range.end, offset, hash: hash.to_string(), name }
+    }
+}
+
+impl KeptModule {
+    fn module(self) -> Option<Module> {
+        let KeptModule { start, end, offset, hash, name } = self;
+        let hash = Hash(u128::from_str_radix(&hash, 16).ok()?);
+        Some(Module { range: start..end, offset, executable: true, hash, name })
+    }
+}
+
+/// The trace of a process, from its beginning to its end.
+pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineError> {
+    let kept = Kept::of(recording, process);
+    if let Some(traced) = kept.open() {
+        return Ok(traced);
+    }
+    let failed = |what: String| EngineError::CannotStart { status: crate::FAILED, message: what };
+    let trace = kept.create()?;
+    let mapped: Mapped = Arc::default();
+    let program = recording.manifest()?.command.first().cloned().unwrap_or_default();
+    let (files, to) = (recording.path.clone(), Arc::new(Mutex::new(Some(trace.file))));
+    let modules = Arc::clone(&mapped);
+    let readers = move |of: i32| -> Option<Box<dyn TraceReader>> {
+        let file = to.lock().expect("no panic").take_if(|_| of == process)?;
+        let images = Images::new(Recording::open(&files).files());
+        let ways = MappedWays::new(Arc::clone(&modules), images, program.clone());
+        Some(Box::new(Reader { builder: Some(Builder::create(ways, CHUNK, file)), failed: None }))
+    };
+    let look = Look::silently(process, Moment::End, Box::new(Mapping(mapped)));
+    let how =
+        How { traced: true, look: Some(look), readers: Some(Arc::new(readers)), ..How::default() };
+    let report = replay::run(recording, how)?;
+    if let Some(error) = report.trace_lost {
+        let error = std::io::Error::from_raw_os_error(error);
+        let path = trace.path.display();
+        return Err(failed(format!("the trace could not be written to {path}: {error}")));
+    }
+    let modules: Vec<KeptModule> =
+        report.answer.and_then(|answer| serde_json::from_value(answer).ok()).unwrap_or_default();
+    kept.finish(&trace.path, &modules)?;
+    let traced = kept.open();
+    let made = traced.ok_or_else(|| failed("the trace that was just written is damaged".into()))?;
+    Ok(Traced { is_new: true, ..made })
+}
+
+/// Where a trace is kept.
+struct Kept {
+    trace: PathBuf,
+    modules: PathBuf,
+}
+
+/// A trace that is being written.
+struct Unfinished {
+    file: File,
+    path: PathBuf,
+}
+
+impl Kept {
+    fn of(recording: &Recording, process: i32) -> Kept {
+        let directory = recording.path.join("derived");
+        let trace = directory.join(format!("trace-{process}"));
+        let modules = directory.join(format!("trace-{process}.modules"));
+        Kept { trace, modules }
+    }
+
+    /// None if it was never made, or is damaged: it can be made again.
+    fn open(&self) -> Option<Traced> {
+        let modules = std::fs::read(&self.modules).ok()?;
+        let modules: Vec<KeptModule> = serde_json::from_slice(&modules).ok()?;
+        let region = Region::open(File::open(&self.trace).ok()?).ok()?;
+        let modules = modules.into_iter().map(KeptModule::module).collect::<Option<_>>()?;
+        Some(Traced { region, modules, is_new: false })
+    }
+
+    fn create(&self) -> Result<Unfinished, EngineError> {
+        let path = self.trace.with_extension("unfinished");
+        let create = || {
+            std::fs::create_dir_all(self.trace.parent().unwrap_or(Path::new(".")))?;
+            File::options().read(true).write(true).create(true).truncate(true).open(&path)
+        };
+        let what = || format!("creating {}", path.display());
+        let file = create().map_err(|source| EngineError::System { what: what(), source })?;
+        Ok(Unfinished { file, path })
+    }
+
+    fn finish(&self, unfinished: &Path, modules: &[KeptModule]) -> Result<(), EngineError> {
+        let text = serde_json::to_vec(modules).expect("plain data");
+        let finish = || {
+            std::fs::write(&self.modules, text)?;
+            std::fs::rename(unfinished, &self.trace)
+        };
+        let what = || format!("keeping the trace as {}", self.trace.display());
+        finish().map_err(|source| EngineError::System { what: what(), source })
+    }
+}
+
+/// Notes what is mapped.
+struct Mapping(Mapped);
+
+impl Observer for Mapping {
+    fn mapped(&mut self, module: &Module) -> Vec<u64> {
+        self.0.lock().expect("no panic").push(module.clone());
+        Vec::new()
+    }
+
+    fn answer(&mut self) -> serde_json::Value {
+        let modules = self.0.lock().expect("no panic");
+        let kept: Vec<KeptModule> = modules.iter().map(KeptModule::from).collect();
+        serde_json::to_value(kept).expect("plain data")
+    }
+}
+
+/// Makes a region of the trace.
+struct Reader {
+    builder: Option<Result<Builder<MappedWays>, RegionError>>,
+    failed: Option<RegionError>,
+}
+
+impl Reader {
+    fn builder(&mut self) -> Option<&mut Builder<MappedWays>> {
+        match &mut self.builder {
+            Some(Ok(builder)) if self.failed.is_none() => Some(builder),
+            _ => None,
+        }
+    }
+}
+
+impl TraceReader for Reader {
+    fn learn(&mut self, shapes: &[Arc<Shape>]) {
+        if let Some(builder) = self.builder() {
+            builder.learn(shapes);
+        }
+    }
+
+    fn read(&mut self, records: &[u8]) {
+        let Some(builder) = self.builder() else {
+            return;
+        };
+        let mut result = Ok(());
+        let read = why_trace::each_record(records, &mut |id, slots| {
+            if result.is_ok() {
+                result = builder.record(id as u32, slots);
+            }
+        });
+        read.expect("the trace is well formed");
+        self.failed = result.err();
+    }
+
+    fn finish(&mut self) -> Option<i32> {
+        let finished = match (self.builder.take()?, self.failed.take()) {
+            (Ok(builder), None) => builder.finish().err(),
+            (Err(error), _) | (_, Some(error)) => Some(error),
+        };
+        finished.map(|error| match error {
+            RegionError::System(error) => error.raw_os_error().unwrap_or(libc::EIO),
+            _ => libc::EIO,
+        })
+    }
+}

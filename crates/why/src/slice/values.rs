@@ -1,0 +1,115 @@
+//! What the lines of a slice had made: a session of the replay goes to each of them.
+
+use crate::images::{Images, SceneMemory, innermost};
+use crate::replay::{self, How};
+use serde::{Deserialize, Serialize};
+use why_effects::Cell;
+use why_engine::{EngineError, Look, Observer, Report, Scene, Then};
+use why_record::position::{Moment, Position};
+use why_record::store::Recording;
+use why_slice::backward::Area;
+use why_symbols::Modules;
+
+/// What was made, and when: right behind the instruction that made it.
+pub struct Asked {
+    pub moment: Position,
+    pub thread: u64,
+    pub area: Area,
+}
+
+/// A variable as it was.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Seen {
+    pub name: String,
+    pub value: String,
+}
+
+/// What was made each time, where it has a name.
+pub fn ask(
+    recording: &Recording,
+    process: i32,
+    asked: Vec<Asked>,
+) -> Result<(Vec<Option<Seen>>, Option<Report>), EngineError> {
+    let mut order: Vec<usize> = (0..asked.len()).collect();
+    order.sort_by_key(|number| (asked[*number].moment, *number));
+    let Some(first) = order.first().map(|number| Moment::At(asked[*number].moment)) else {
+        return Ok((Vec::new(), None));
+    };
+    let count = asked.len();
+    let images = Images::new(recording.files());
+    let answers = vec![None; count];
+    let values = Values { images, asked, order, next: 0, answers };
+    let from = replay::events_before(first);
+    let look = Some(Look::session(process, first, Box::new(values)));
+    let mut report = replay::run(recording, How { from, look, ..How::default() })?;
+    let answers: Option<Vec<Option<Seen>>> =
+        report.answer.take().and_then(|answer| serde_json::from_value(answer).ok());
+    Ok((answers.unwrap_or_else(|| vec![None; count]), Some(report)))
+}
+
+struct Values {
+    images: Images,
+    asked: Vec<Asked>,
+    /// By time.
+    order: Vec<usize>,
+    /// Which of the order comes next.
+    next: usize,
+    answers: Vec<Option<Seen>>,
+}
+
+impl Values {
+    fn go_on(&mut self) -> Then {
+        self.next += 1;
+        match self.order.get(self.next) {
+            Some(number) => Then::GoTo(Moment::At(self.asked[*number].moment)),
+            None => Then::Enough,
+        }
+    }
+}
+
+impl Observer for Values {
+    fn arrived(&mut self, scene: &Scene) -> Then {
+        let number = self.order[self.next];
+        let asked = &self.asked[number];
+        let modules = self.images.modules(scene);
+        self.answers[number] = seen(scene, &modules, asked);
+        self.go_on()
+    }
+
+    fn missed(&mut self, _: &str) -> Option<Then> {
+        Some(self.go_on())
+    }
+
+    fn answer(&mut self) -> serde_json::Value {
+        serde_json::to_value(&self.answers).expect("plain data")
+    }
+}
+
+fn seen(scene: &Scene, modules: &Modules, asked: &Asked) -> Option<Seen> {
+    /// What is made is seldom named by one who called from farther away.
+    const FRAMES: usize = 12;
+    let memory = &SceneMemory(scene);
+    let frames = match scene.thread as u64 == asked.thread {
+        true => modules.backtrace(memory, innermost(scene)).frames,
+        false => Vec::new(),
+    };
+    let frames = &frames[..frames.len().min(FRAMES)];
+    let named = match &asked.area {
+        Area::Memory(bytes) => modules.name_at(memory, frames, bytes.start)?,
+        Area::Cells(cells) => {
+            modules.name_in_register(memory, frames.first()?, in_dwarf(cells.start)?)?
+        }
+    };
+    Some(Seen { name: named.name, value: named.value.text(modules, memory) })
+}
+
+/// The number in DWARF of the register that a byte is of.
+fn in_dwarf(cell: Cell) -> Option<u16> {
+    const ORDER: [u16; 8] = [0, 2, 1, 3, 7, 6, 4, 5];
+    match cell {
+        0..64 => Some(ORDER[usize::from(cell / 8)]),
+        64..128 => Some(cell / 8),
+        256..1280 => Some(17 + (cell - 256) / 64),
+        _ => None,
+    }
+}

@@ -1,0 +1,162 @@
+//! Where the ways from a branch meet again, by the code of the files that were mapped.
+
+use crate::images::Images;
+use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use why_engine::Module;
+use why_flow::{BlockId, Graph, PostDominators, Program};
+use why_slice::Ways;
+use why_symbols::{Image, LinkAddress};
+
+/// The modules that are mapped so far, the last one first where they overlap. They are found
+/// where the replay is and needed where its trace is read.
+pub type Mapped = Arc<Mutex<Vec<Module>>>;
+
+pub struct MappedWays {
+    mapped: Mapped,
+    images: RefCell<Images>,
+    /// The program itself, as opposed to libraries.
+    program: String,
+    /// By file and function: where each branch's ways meet.
+    meets: RefCell<HashMap<(*const Image, u64), Rc<HashMap<u64, u64>>>>,
+}
+
+impl MappedWays {
+    pub fn new(mapped: Mapped, images: Images, program: String) -> MappedWays {
+        let (images, meets) = (RefCell::new(images), RefCell::default());
+        MappedWays { mapped, images, program, meets }
+    }
+
+    fn module(&self, address: u64) -> Option<why_symbols::Module> {
+        let mapped = self.mapped.lock().expect("no panic");
+        let module = mapped.iter().rev().find(|module| module.range.contains(&address))?;
+        self.images.borrow_mut().module(module)
+    }
+
+    fn meets(&self, image: &Rc<Image>, entry: u64) -> Rc<HashMap<u64, u64>> {
+        let found = || {
+            let graph = Graph::of(&OfImage(image), entry);
+            let behind = PostDominators::of(&graph);
+            let meet = |(number, block): (usize, &why_flow::Block)| {
+                Some((block.last, graph.block(behind.behind(BlockId(number))?).start))
+            };
+            Rc::new(graph.blocks.iter().enumerate().filter_map(meet).collect())
+        };
+        // Images are kept as long as this is, so their addresses are not used again.
+        let key = (Rc::as_ptr(image), entry);
+        self.meets.borrow_mut().entry(key).or_insert_with(found).clone()
+    }
+}
+
+impl Ways for MappedWays {
+    fn meet(&self, branch: u64) -> Option<u64> {
+        let module = self.module(branch)?;
+        let at = module.linked(branch);
+        let entry = module.image.function(at)?;
+        let meet = self.meets(&module.image, entry.0).get(&at.0).copied();
+        meet.map(|meet| module.mapped(LinkAddress(meet)))
+    }
+
+    /// The linker's own way to a function of another file is part of the call.
+    fn decides(&self, branch: u64) -> bool {
+        !self.module(branch).is_some_and(|module| module.image.is_stub(module.linked(branch)))
+    }
+
+    /// What has source of the program's own; of a program without any, all of its code.
+    fn is_shown(&self, address: u64) -> bool {
+        self.module(address).is_some_and(|module| {
+            let is_program = || Path::new(&module.name) == Path::new(&self.program);
+            module.own_line(module.linked(address)).is_some()
+                || is_program() && !module.image.has_lines()
+        })
+    }
+}
+
+/// A file of code, with its own addresses.
+struct OfImage<'a>(&'a Image);
+
+impl Program for OfImage<'_> {
+    fn read(&self, at: u64, into: &mut [u8]) -> usize {
+        self.0.read(LinkAddress(at), into)
+    }
+
+    fn is_within(&self, entry: u64, address: u64) -> bool {
+        self.0.function(LinkAddress(address)) == Some(LinkAddress(entry))
+    }
+
+    fn may_return(&self, callee: u64) -> bool {
+        let at = LinkAddress(callee);
+        let name = match self.0.is_stub(at) {
+            true => self.imported_by(callee),
+            false => self.0.function_symbol(at),
+        };
+        !name.is_some_and(never_returns)
+    }
+
+    fn seen_targets(&self, _: u64) -> Vec<u64> {
+        Vec::new()
+    }
+}
+
+impl OfImage<'_> {
+    /// The name of what is called by way of some code of the linker's.
+    fn imported_by(&self, stub: u64) -> Option<&str> {
+        /// None is longer.
+        const LONGEST: usize = 16;
+        let mut bytes = [0; LONGEST];
+        let got = self.read(stub, &mut bytes);
+        let decoder = Decoder::with_ip(64, &bytes[..got], stub, DecoderOptions::NONE);
+        let jump = decoder.into_iter().find(|insn| insn.flow_control() != FlowControl::Next)?;
+        self.0.imported(LinkAddress(
+            jump.is_ip_rel_memory_operand().then(|| jump.ip_rel_memory_address())?,
+        ))
+    }
+}
+
+/// Functions of libraries whose callers' code does not go on behind the call.
+fn never_returns(name: &str) -> bool {
+    const NEVER: [&str; 34] = [
+        "abort",
+        "exit",
+        "_exit",
+        "_Exit",
+        "quick_exit",
+        "__assert_fail",
+        "__assert_perror_fail",
+        "__assert",
+        "__stack_chk_fail",
+        "__stack_chk_fail_local",
+        "__fortify_fail",
+        "__chk_fail",
+        "__libc_fatal",
+        "longjmp",
+        "_longjmp",
+        "siglongjmp",
+        "__longjmp_chk",
+        "pthread_exit",
+        "thrd_exit",
+        "err",
+        "errx",
+        "verr",
+        "verrx",
+        "__cxa_throw",
+        "__cxa_rethrow",
+        "__cxa_bad_cast",
+        "__cxa_bad_typeid",
+        "__cxa_pure_virtual",
+        "__cxa_throw_bad_array_new_length",
+        "__cxa_call_unexpected",
+        "__cxa_call_terminate",
+        "_Unwind_Resume",
+        "_ZSt9terminatev",
+        "rust_panic",
+    ];
+    NEVER.contains(&name)
+        || name.starts_with("_ZSt") && name.contains("__throw_")
+        || name.contains("core9panicking")
+        || name.contains("begin_panic")
+}
