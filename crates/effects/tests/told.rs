@@ -112,3 +112,13 @@ fn strings_go_byte_by_byte() {
     assert_eq!(told.parts[0].sources(0).collect::<Vec<_>>(), [Place::String { operand: 1 }]);
     assert_eq!(sources(&told, cell(Register::RCX, 0)), Some(vec![]));
 }
+
+#[test]
+fn a_system_call_depends_on_what_it_is_told() {
+    let told = told(&[0x0f, 0x05]); // syscall
+    let given = Place::of(Register::RDI).unwrap();
+    assert!(sources(&told, cell(Register::RAX, 0)).unwrap().contains(&given));
+    assert!(told.decides.contains(&given));
+    assert_eq!(sources(&told, cell(Register::RCX, 0)), Some(vec![]));
+    assert_eq!(sources(&told, cell(Register::RDI, 0)), None);
+}
