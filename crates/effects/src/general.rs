@@ -2,6 +2,7 @@
 
 use crate::cells::{self, Cell, MXCSR, X87};
 use crate::parts::{Part, Place, accessed, cleared, explicit, place};
+use crate::syscalls;
 use iced_x86::{
     CpuidFeature, FlowControl, Instruction, InstructionInfo, Mnemonic as M, OpAccess, OpKind,
     Register, RflagsBits,
@@ -93,7 +94,7 @@ fn rotates_carry(insn: &Instruction) -> bool {
     matches!(insn.mnemonic(), M::Rcl | M::Rcr)
 }
 
-/// What a branch or a call depends on; a return always leads back.
+/// What a branch or a call depends on, be it the system's; a return always leads back.
 pub fn decides(insn: &Instruction, info: &InstructionInfo) -> Vec<Place> {
     use FlowControl as F;
     match insn.flow_control() {
@@ -103,6 +104,7 @@ pub fn decides(insn: &Instruction, info: &InstructionInfo) -> Vec<Place> {
             sources.extend(cells::flags(insn.rflags_read()).map(Place::flag));
             sources
         }
+        _ if syscalls::is_one(insn) => syscalls::told(),
         F::IndirectBranch | F::IndirectCall => place(insn, info, 0).into_iter().collect(),
         _ => Vec::new(),
     }

@@ -20,6 +20,7 @@ mod scalars;
 mod shuffles;
 mod stack;
 mod strings;
+mod syscalls;
 mod zeros;
 
 pub use cells::Cell;
@@ -43,6 +44,7 @@ fn parts(insn: &Instruction, info: &InstructionInfo) -> Vec<Part> {
     }
     zeros::parts(insn, info)
         .or_else(|| stack::parts(insn, info))
+        .or_else(|| syscalls::parts(insn))
         .or_else(|| strings::parts(insn, info))
         .or_else(|| moves::parts(insn, info))
         .or_else(|| scalars::parts(insn, info))

@@ -55,6 +55,8 @@ pub fn parts(insn: &Instruction, info: &InstructionInfo) -> Option<Vec<Part>> {
             let sources = registers.into_iter().filter_map(Place::of).collect();
             Some(with_cleared(insn, Part::computed(operand(0)?, sources)))
         }
+        M::Bswap => reversed(insn, operand(0)?, operand(0)?),
+        M::Movbe => reversed(insn, operand(0)?, operand(1)?),
         M::Xchg => {
             let (one, other) = (operand(0)?, operand(1)?);
             let mut parts = vec![Part::copy(one.clone(), other.clone()), Part::copy(other, one)];
@@ -81,6 +83,13 @@ fn whole(insn: &Instruction, to: Place, from: Option<Place>) -> Option<Vec<Part>
         None => Part::constant(to),
     };
     Some(with_cleared(insn, moved))
+}
+
+/// All bytes, the last first.
+fn reversed(insn: &Instruction, to: Place, from: Place) -> Option<Vec<Part>> {
+    let size = to.size()?;
+    let byte = |at: u32| Part::copy(to.bytes(at..at + 1), from.bytes(size - 1 - at..size - at));
+    Some((0..size).map(byte).chain(cleared_operand(insn)).collect())
 }
 
 /// The low bytes; the rest of a register is cleared.

@@ -9,7 +9,7 @@ pub fn parts(insn: &Instruction, info: &InstructionInfo) -> Option<Vec<Part>> {
         return None;
     }
     let to = place(insn, info, 0)?;
-    if let M::And | M::Or | M::Xor | M::Not = insn.mnemonic() {
+    if let M::And | M::Andn | M::Or | M::Xor | M::Not = insn.mnemonic() {
         let sources = read_operands(insn, info);
         let mut parts = of_lanes(insn, to, 1, sources.clone())?;
         parts.extend(general::flags(insn, &sources));

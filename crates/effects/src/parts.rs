@@ -164,6 +164,11 @@ pub(crate) fn operands(insn: &Instruction, info: &InstructionInfo) -> Vec<Operan
         // Which bit is meant decides which byte is.
         let bit = selects_bit(insn).and_then(cells::of);
         address.extend(bit);
+        if is_string {
+            // How far a string goes, and in which direction, selects its bytes.
+            address.extend(cells::of(Register::RCX));
+            address.push(cells::DIRECTION..cells::DIRECTION + 1);
+        }
         Operand { address, size }
     };
     accessed(info).map(told).collect()

@@ -79,6 +79,7 @@ fn scalar(mnemonic: M) -> Option<Scalar> {
         | M::Divsd
         | M::Maxsd
         | M::Minsd
+        | M::Cmpsd
         | M::Vaddsd
         | M::Vsubsd
         | M::Vmulsd

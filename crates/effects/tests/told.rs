@@ -40,6 +40,24 @@ fn a_load_depends_byte_by_byte_and_clears_the_rest() {
 }
 
 #[test]
+fn bytes_that_change_places_do_so_one_by_one() {
+    let told = told(&[0x0f, 0xc8]); // bswap eax
+    assert_eq!(sources(&told, cell(Register::RAX, 3)), Some(vec![bytes(Register::RAX, 0, 1)]));
+    assert_eq!(sources(&told, cell(Register::RAX, 5)), Some(vec![]));
+}
+
+#[test]
+fn a_comparison_of_scalars_leaves_the_rest() {
+    let told = told(&[0xf2, 0x0f, 0xc2, 0xc1, 0x01]); // cmpltsd xmm0, xmm1
+    let low = |register| bytes(register, 0, 8);
+    assert_eq!(
+        sources(&told, cell(Register::XMM0, 3)),
+        Some(vec![low(Register::XMM1), low(Register::XMM0)])
+    );
+    assert_eq!(sources(&told, cell(Register::XMM0, 9)), None);
+}
+
+#[test]
 fn parts_of_registers_leave_the_rest() {
     let told = told(&[0x88, 0xcc]); // mov ah, cl
     assert_eq!(sources(&told, cell(Register::RAX, 1)), Some(vec![bytes(Register::RCX, 0, 1)]));
@@ -111,4 +129,16 @@ fn strings_go_byte_by_byte() {
     let told = told(&[0xf3, 0xa4]); // rep movsb
     assert_eq!(told.parts[0].sources(0).collect::<Vec<_>>(), [Place::String { operand: 1 }]);
     assert_eq!(sources(&told, cell(Register::RCX, 0)), Some(vec![]));
+    let count = cells::of(Register::RCX).unwrap();
+    assert!(told.operands.iter().all(|operand| operand.address.contains(&count)));
+}
+
+#[test]
+fn a_system_call_depends_on_what_it_is_told() {
+    let told = told(&[0x0f, 0x05]); // syscall
+    let given = Place::of(Register::RDI).unwrap();
+    assert!(sources(&told, cell(Register::RAX, 0)).unwrap().contains(&given));
+    assert!(told.decides.contains(&given));
+    assert_eq!(sources(&told, cell(Register::RCX, 0)), Some(vec![]));
+    assert_eq!(sources(&told, cell(Register::RDI, 0)), None);
 }

@@ -117,6 +117,9 @@ impl Executed<'_> {
     ) {
         wanted.turn_to_role(Role::Value);
         let width = u64::from(part.width);
+        part.lanes.iter().filter(|place| self.overlap(&part.to, place)).for_each(|place| {
+            self.want(place, None, wanted);
+        });
         let mut last = None;
         for lane in taken.bytes().iter().map(|byte| byte / width) {
             // Bytes of the same lane come one behind the other.
@@ -128,6 +131,16 @@ impl Executed<'_> {
         part.whole.iter().for_each(|place| self.want(place, None, wanted));
         let places = [&part.to].into_iter().chain(&part.lanes).chain(&part.whole);
         places.for_each(|place| self.want_address(place, wanted, dependences));
+    }
+
+    /// Whether a string is copied to where a part of it is, so that what is copied may have
+    /// been written by the same instruction.
+    pub(crate) fn overlap(&self, to: &Place, from: &Place) -> bool {
+        let (Place::String { .. }, Place::String { .. }) = (to, from) else {
+            return false;
+        };
+        let (to, from) = (self.memory(to), self.memory(from));
+        to != from && to.start < from.end && from.start < to.end
     }
 
     /// Wants what the address of a place was computed from, if it is in memory.

@@ -48,7 +48,9 @@ impl Forward {
             return;
         }
         let mut places = [&part.to].into_iter().chain(&part.lanes).chain(&part.whole);
+        let overlaps = |place: &&Place| executed.overlap(&part.to, place);
         let all = decided
+            || part.lanes.iter().filter(overlaps).any(|p| executed.is_touched(p, None, touched))
             || part.whole.iter().any(|place| executed.is_touched(place, None, touched))
             || places.any(|place| self.address(executed, place, touched));
         let width = u64::from(part.width);
