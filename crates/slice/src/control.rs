@@ -45,7 +45,12 @@ impl Control {
         {
             self.open.pop();
         }
-        match self.open[first..].last() {
+        self.now()
+    }
+
+    /// What decides over what is executed now, if the ways of no branch meet there.
+    pub fn now(&self) -> Option<Position> {
+        match self.open[self.first()..].last() {
             Some(open) => Some(open.branch),
             None => self.frames.last().and_then(|frame| frame.call),
         }

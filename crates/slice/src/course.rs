@@ -1,8 +1,8 @@
 //! The course of a run, from the records of its trace.
 
 use crate::control::{Control, Position};
-use crate::saves::{Kept, Saves};
-use crate::units::{Turn, Unit};
+use crate::saves::{Activation, Changed, Kept, Running, Saves};
+use crate::units::{Unit, What};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -18,37 +18,42 @@ pub struct Unknown;
 /// Where the threads are, between two records.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Course {
-    threads: FxHashMap<u64, Thread>,
-    thread: u64,
+    /// The thread that runs, and those that do not.
+    number: u64,
+    thread: Thread,
+    others: FxHashMap<u64, Thread>,
+    saves: Saves,
     /// Of the next instruction.
     pub position: Position,
+    /// How many calls there were.
+    calls: Activation,
     /// The last unit's record: what comes next may say that not all of it was executed.
     pending: Option<Pending>,
+    slots: Vec<u64>,
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Thread {
     before: Before,
     control: Control,
-    saves: Saves,
-    /// For each call that is not over the last one before it that is shown, or itself.
-    sites: Vec<u64>,
+    /// For each call that is not over.
+    calls: Vec<Call>,
     /// Of its last instruction.
     last: Position,
 }
 
-impl Thread {
-    /// The call that is shown for what is not.
-    fn site(&self) -> u64 {
-        self.sites.last().copied().unwrap_or(0)
-    }
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Call {
+    activation: Activation,
+    changed: Changed,
+    /// The last call up to this one that is shown.
+    site: u64,
 }
 
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct Pending {
     unit: usize,
     executed: usize,
-    slots: Vec<u64>,
 }
 
 /// A unit that was executed, or a part of it.
@@ -57,12 +62,14 @@ pub struct Executed<'a> {
     pub thread: u64,
     /// Of its first instruction.
     pub position: Position,
-    /// What decided over each of its instructions.
-    pub decided: &'a [Option<Position>],
+    /// How many instructions of it.
+    pub count: usize,
+    /// From which instruction on who decided.
+    pub decided: &'a [(usize, Option<Position>)],
     /// From which instruction on which call is shown for those that are not.
     pub sites: &'a [(usize, u64)],
     /// Where the accesses of the plan were.
-    pub accesses: &'a [Range<u64>],
+    pub values: &'a Values,
     /// Instructions that brought a register back, and where it had been put aside.
     pub restored: &'a [Restored],
 }
@@ -94,13 +101,13 @@ pub struct Wrote {
 
 /// Who is told what happened.
 pub trait Sink {
-    fn executed(&mut self, executed: Executed<'_>);
+    fn executed(&mut self, _executed: Executed<'_>) {}
 
     /// What an instruction did there is not known: it is passed over.
-    fn passed_over(&mut self, address: u64);
+    fn passed_over(&mut self, _address: u64) {}
 
     /// Somebody else wrote to memory.
-    fn wrote(&mut self, wrote: Wrote);
+    fn wrote(&mut self, _wrote: Wrote) {}
 
     /// A thread goes on there, which is a moment of a recording.
     fn moment(&mut self, _moment: Moment) {}
@@ -110,148 +117,214 @@ pub trait Sink {
 #[derive(Default)]
 pub struct Room {
     values: Values,
-    decided: Vec<Option<Position>>,
-    accesses: Vec<Range<u64>>,
+    decided: Vec<(usize, Option<Position>)>,
     restored: Vec<Restored>,
     sites: Vec<(usize, u64)>,
 }
 
 impl Course {
+    /// What was opened is made ready to go on.
+    pub fn prepare(&mut self) {
+        self.saves.prepare();
+    }
+
+    /// Forgets what has no meaning any more.
+    pub fn tidy(&mut self) {
+        let threads = self.others.values().chain([&self.thread]);
+        let calls = threads.flat_map(|thread| thread.calls.iter().map(|call| call.activation));
+        let goes_on: rustc_hash::FxHashSet<Activation> = calls.collect();
+        self.saves.retain(|activation| goes_on.contains(&activation));
+    }
+
     /// The next record.
-    pub fn read(
+    #[inline]
+    pub fn read<S: Sink>(
         &mut self,
         id: u64,
         slots: &[u64],
         units: &[(usize, usize)],
         known: &[Unit],
         room: &mut Room,
-        sink: &mut dyn Sink,
+        sink: &mut S,
     ) -> Result<(), Unknown> {
-        let unit = usize::try_from(id).ok().and_then(|id| id.checked_sub(FIRST_UNIT_ID as usize));
-        if let Some(unit) = unit {
-            let (unit, executed) = *units.get(unit).ok_or(Unknown)?;
-            self.settle(known, room, sink);
-            self.pending = Some(Pending { unit, executed, slots: slots.to_vec() });
-            return Ok(());
-        }
-        match (id as u32, slots) {
+        let Some(unit) = id.checked_sub(FIRST_UNIT_ID.into()) else {
+            return self.special(id as u32, slots, known, room, sink);
+        };
+        let unit = usize::try_from(unit).ok().and_then(|unit| units.get(unit));
+        let (unit, executed) = *unit.ok_or(Unknown)?;
+        self.settle(known, room, sink);
+        self.pending = Some(Pending { unit, executed });
+        self.slots.clear();
+        self.slots.extend_from_slice(slots);
+        Ok(())
+    }
+
+    fn special<S: Sink>(
+        &mut self,
+        id: u32,
+        slots: &[u64],
+        known: &[Unit],
+        room: &mut Room,
+        sink: &mut S,
+    ) -> Result<(), Unknown> {
+        match (id, slots) {
             (UNDO, [undone]) => {
                 let pending = self.pending.as_mut().ok_or(Unknown)?;
                 let left = pending.executed.checked_sub(*undone as usize).ok_or(Unknown)?;
                 pending.executed = left;
+                return Ok(());
             }
             (REPEATED, [_]) => {
                 let Pending { unit, executed, .. } = self.pending.as_ref().ok_or(Unknown)?;
                 let interrupted = known[*unit].instructions.get(*executed).ok_or(Unknown)?;
                 sink.passed_over(interrupted.address);
+                return Ok(());
             }
-            (RECOUNT, [_]) => {}
-            (id, slots) => {
-                self.settle(known, room, sink);
-                let thread = self.threads.entry(self.thread).or_default();
-                match (id, slots) {
-                    (THREAD, [thread]) => self.thread = *thread,
-                    (STACK, [value]) => thread.before.stack = *value,
-                    (FS_BASE, [value]) => thread.before.fs = *value,
-                    (GS_BASE, [value]) => thread.before.gs = *value,
-                    (WROTE, [at, size]) => {
-                        let bytes = *at..at.wrapping_add(*size);
-                        self.threads.values_mut().for_each(|thread| thread.saves.wrote(&bytes));
-                        let by = self.threads.get(&self.thread).map_or(0, |thread| thread.last);
-                        sink.wrote(Wrote { at: self.position, by, bytes });
-                    }
-                    (MOMENT, [event, ticks]) => {
-                        let (position, event, ticks) = (self.position, *event, *ticks);
-                        sink.moment(Moment { position, event, ticks });
-                    }
-                    _ => return Err(Unknown),
-                }
+            (RECOUNT, [_]) => return Ok(()),
+            _ => {}
+        }
+        self.settle(known, room, sink);
+        match (id, slots) {
+            (THREAD, [number]) => self.turn_to(*number),
+            (STACK, [value]) => self.thread.before.stack = *value,
+            (FS_BASE, [value]) => self.thread.before.fs = *value,
+            (GS_BASE, [value]) => self.thread.before.gs = *value,
+            (WROTE, [at, size]) => {
+                let bytes = *at..at.wrapping_add(*size);
+                self.saves.wrote(bytes.clone());
+                sink.wrote(Wrote { at: self.position, by: self.thread.last, bytes });
             }
+            (MOMENT, [event, ticks]) => {
+                let (position, event, ticks) = (self.position, *event, *ticks);
+                sink.moment(Moment { position, event, ticks });
+            }
+            _ => return Err(Unknown),
         }
         Ok(())
     }
 
+    fn turn_to(&mut self, number: u64) {
+        if number != self.number {
+            let next = self.others.remove(&number).unwrap_or_default();
+            let before = std::mem::replace(&mut self.thread, next);
+            self.others.insert(std::mem::replace(&mut self.number, number), before);
+        }
+    }
+
     /// What decided that a thread comes to an address now.
     pub fn decided(&mut self, thread: u64, address: u64) -> Option<Position> {
-        let Thread { control, before, .. } = self.threads.get_mut(&thread)?;
-        control.unwound(before.stack);
-        control.at(address)
+        self.turn_to(thread);
+        self.thread.unwound(self.thread.before.stack);
+        self.thread.control.at(address)
     }
 
     /// What is pending has happened as it was told.
-    pub fn settle(&mut self, known: &[Unit], room: &mut Room, sink: &mut dyn Sink) {
-        let Some(Pending { unit: number, executed, slots }) = self.pending.take() else {
+    pub fn settle<S: Sink>(&mut self, known: &[Unit], room: &mut Room, sink: &mut S) {
+        let Some(Pending { unit: number, executed }) = self.pending.take() else {
             return;
         };
         let unit = &known[number];
-        let several = self.threads.len() > 1;
-        let thread = self.threads.entry(self.thread).or_default();
-        thread.control.unwound(thread.before.stack);
-        thread.sites.truncate(thread.control.calls());
+        let Course { thread, saves, position, calls, .. } = self;
+        thread.unwound(thread.before.stack);
+        let before = thread.before;
+        let values = &mut room.values;
+        let stack = unit.plan.compute(before, executed, &self.slots, values);
+        room.restored.clear();
         room.sites.clear();
         room.sites.push((0, thread.site()));
-        let Thread { before, control, saves, sites, last } = thread;
-        let stack = unit.plan.compute(*before, executed, &slots, &mut room.values);
-        let accesses = &unit.plan.accesses[..unit.first_access[executed]];
-        room.accesses.clear();
-        room.accesses.extend(accesses.iter().map(|access| {
-            let (address, size) = access.range(&room.values);
-            address..address.wrapping_add(size)
-        }));
         room.decided.clear();
-        room.restored.clear();
-        for (index, insn) in unit.instructions[..executed].iter().enumerate() {
-            let stack = unit.plan.stack_before(index, &room.values);
-            if let Some(stack) = stack {
-                control.unwound(stack);
-                saves.calls(control.calls(), stack);
-                if control.calls() < sites.len() {
-                    sites.truncate(control.calls());
-                    room.sites.push((index, sites.last().copied().unwrap_or(0)));
-                }
+        room.decided.push((0, thread.control.now()));
+        for step in &unit.steps {
+            let index = step.index;
+            if index >= executed {
+                break;
             }
-            room.decided.push(control.at(insn.address));
-            let position = self.position + index as Position;
-            let operands = &room.accesses[unit.first_access[index]..unit.first_access[index + 1]];
-            if operands.len() != insn.effects.operands.len() {
-                // Which lanes a vector selects is not planned.
-                sink.passed_over(insn.address);
-            } else if !insn.keeping.is_nothing() {
-                let saved = saves.executed(&insn.keeping, operands, position);
-                let restored = |(kept, saved)| Restored { by: position, kept, saved };
-                room.restored.extend(saved.map(restored));
-            }
-            match insn.turn {
-                Turn::None => {}
-                Turn::Branch { meet } => control.branch(position, meet),
-                Turn::Call => {
-                    control.call(Some(position), stack.unwrap_or(before.stack));
-                    let site = sites.last().copied().filter(|_| !insn.shown);
-                    sites.push(site.unwrap_or(insn.address));
-                    room.sites.push((index + 1, site.unwrap_or(insn.address)));
+            let here = *position + index as Position;
+            let stack_before = || unit.plan.stack_before(index, values);
+            let decides_from = match step.what {
+                What::Keep => {
+                    let insn = &unit.instructions[index];
+                    let first = unit.first_access[index];
+                    let operand = |operand: usize| unit.plan.accesses[first + operand].at(values);
+                    let mut outermost = Changed::UNKNOWN;
+                    let running = match thread.calls.last_mut() {
+                        Some(Call { activation, changed, .. }) => {
+                            Running { activation: *activation, changed }
+                        }
+                        None => Running { activation: 0, changed: &mut outermost },
+                    };
+                    let saved = saves.executed(&insn.keeping, operand, here, running);
+                    let restored = |(kept, saved)| Restored { by: here, kept, saved };
+                    room.restored.extend(saved.map(restored));
+                    continue;
                 }
+                What::Unwind => {
+                    if let Some(stack) = stack_before()
+                        && thread.unwound(stack)
+                    {
+                        room.sites.push((index, thread.site()));
+                    }
+                    index
+                }
+                What::Meet => {
+                    thread.control.at(unit.instructions[index].address);
+                    index
+                }
+                What::Branch { meet } => {
+                    thread.control.branch(here, meet);
+                    index + 1
+                }
+                What::Call => {
+                    let stack = stack_before().unwrap_or(before.stack);
+                    thread.control.call(Some(here), stack);
+                    *calls += 1;
+                    let insn = &unit.instructions[index];
+                    let above = thread.calls.last().map(|call| call.site);
+                    let site = above.filter(|_| !insn.shown).unwrap_or(insn.address);
+                    let changed = Changed::default();
+                    thread.calls.push(Call { activation: *calls, changed, site });
+                    room.sites.push((index + 1, site));
+                    index + 1
+                }
+            };
+            let now = thread.control.now();
+            if room.decided.last().is_some_and(|(_, decided)| *decided != now) {
+                room.decided.push((decides_from, now));
             }
         }
         if executed > 0 {
-            *last = self.position + executed as Position - 1;
+            thread.last = *position + executed as Position - 1;
         }
         // Otherwise it is told before the thread goes on.
-        before.stack = stack.unwrap_or(0);
-        // What it wrote to may have been put aside by others.
-        for (number, other) in self.threads.iter_mut().filter(|_| several) {
-            if *number != self.thread {
-                room.accesses.iter().for_each(|bytes| other.saves.wrote(bytes));
-            }
-        }
+        thread.before.stack = stack.unwrap_or(0);
         sink.executed(Executed {
             unit: number,
-            thread: self.thread,
-            position: self.position,
+            thread: self.number,
+            position: *position,
+            count: executed,
             decided: &room.decided,
             sites: &room.sites,
-            accesses: &room.accesses,
+            values: &room.values,
             restored: &room.restored,
         });
-        self.position += executed as Position;
+        *position += executed as Position;
+    }
+}
+
+impl Thread {
+    /// The stack pointer is there; whether calls are over because of that.
+    #[inline]
+    fn unwound(&mut self, stack: u64) -> bool {
+        self.control.unwound(stack);
+        let is_over = self.control.calls() < self.calls.len();
+        if is_over {
+            self.calls.truncate(self.control.calls());
+        }
+        is_over
+    }
+
+    /// The call that is shown for what is not.
+    fn site(&self) -> u64 {
+        self.calls.last().map_or(0, |call| call.site)
     }
 }

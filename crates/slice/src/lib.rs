@@ -8,6 +8,7 @@
 pub mod backward;
 pub mod control;
 mod course;
+mod decoding;
 mod events;
 pub mod forward;
 mod kept;

@@ -2,7 +2,7 @@
 //! threads were at the beginning of each.
 
 use crate::control::Position;
-use crate::course::{Course, Executed, Moment, Room, Sink, Unknown, Wrote};
+use crate::course::{Course, Moment, Room, Sink, Unknown};
 use crate::events::{Event, Events};
 use crate::reasons::Reason;
 use crate::store::{Store, Stored};
@@ -71,12 +71,6 @@ pub struct Builder<W> {
 struct Moments<'a>(&'a mut Vec<Moment>);
 
 impl Sink for Moments<'_> {
-    fn executed(&mut self, _: Executed<'_>) {}
-
-    fn passed_over(&mut self, _: u64) {}
-
-    fn wrote(&mut self, _: Wrote) {}
-
     fn moment(&mut self, moment: Moment) {
         // Where the same way goes on, nothing is new.
         let follows = |last: &Moment| {
@@ -144,6 +138,7 @@ impl<W: Ways> Builder<W> {
     }
 
     fn end_chunk(&mut self) -> Result<(), RegionError> {
+        self.course.tidy();
         let before = std::mem::replace(&mut self.before, self.course.clone());
         let packed = self.region.store.add(&self.packer.finish()?)?;
         self.region.chunks.push(Chunk { before, packed });
@@ -213,26 +208,23 @@ impl Region {
         self.by_id.extend((0..=shape.instructions.len()).map(|n| (unit, n)));
     }
 
-    /// What happened in a chunk, in order.
-    pub(crate) fn events(&self, chunk: &Chunk, is_last: bool) -> Result<Events, RegionError> {
-        self.read(chunk, is_last).map(|(events, _)| events)
-    }
-
-    /// The same, and where that led to.
-    fn read(&self, chunk: &Chunk, is_last: bool) -> Result<(Events, Course), RegionError> {
+    /// Reads what happened in a chunk, in order; where that led to.
+    pub(crate) fn read(&self, number: usize, events: &mut Events) -> Result<Course, RegionError> {
+        let chunk = &self.chunks[number];
         let (mut course, mut room) = (chunk.before.clone(), Room::default());
-        let mut events = Events::default();
+        course.prepare();
+        events.clear();
         let mut read = Ok(());
         unpack(&self.store.read(chunk.packed)?, |id, slots| {
             if read.is_ok() {
-                read = course.read(id, slots, &self.by_id, &self.units, &mut room, &mut events);
+                read = course.read(id, slots, &self.by_id, &self.units, &mut room, events);
             }
         })?;
         read?;
-        if is_last {
-            course.settle(&self.units, &mut room, &mut events);
+        if number + 1 == self.chunks.len() {
+            course.settle(&self.units, &mut room, events);
         }
-        Ok((events, course))
+        Ok(course)
     }
 
     /// What decided that a thread came to an address when so many instructions had been
@@ -249,17 +241,17 @@ impl Region {
         };
         // Of the chunk in front, the last unit may be told in the next one.
         for number in chunk..(chunk + 2).min(self.chunks.len()) {
-            let is_last = number + 1 == self.chunks.len();
-            let (events, mut course) = self.read(&self.chunks[number], is_last)?;
+            let mut events = Events::of(&self.units);
+            let mut course = self.read(number, &mut events)?;
             for event in &events.all {
                 if let Event::Executed(unit) = event
                     && let Some(index) = at.checked_sub(unit.position)
-                    && let Some(decided) = events.decided[unit.decided.clone()].get(index as usize)
+                    && (index as usize) < unit.count
                 {
-                    return Ok(*decided);
+                    return Ok(events.decided(unit, index as usize));
                 }
             }
-            if is_last {
+            if number + 1 == self.chunks.len() {
                 return Ok(course.decided(thread, address));
             }
         }

@@ -7,8 +7,8 @@
 
 use crate::control::Position;
 use iced_x86::Register;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::ops::Range;
 use why_effects::{Cell, Effects, Place, cells};
 
@@ -43,9 +43,18 @@ pub struct Keeping {
     /// One that it loads.
     pub loads: Option<(Kept, usize)>,
     /// Those that it changes.
-    changes: u8,
+    changes: Changed,
     /// The operands that it writes to.
     pub writes: Vec<usize>,
+}
+
+/// Which of the registers a function has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed(u8);
+
+impl Changed {
+    /// Nobody knows what the function had done that runs when the trace begins.
+    pub const UNKNOWN: Changed = Changed(u8::MAX);
 }
 
 impl Keeping {
@@ -68,7 +77,8 @@ impl Keeping {
                         changed.start < cells.end && cells.start < changed.end
                     };
                     let all = (0..KEPT.len() as u8).map(Kept);
-                    keeping.changes |= all.filter(overlaps).fold(0, |bits, kept| bits | kept.bit());
+                    let bits = all.filter(overlaps).fold(0, |bits, kept| bits | kept.bit());
+                    keeping.changes.0 |= bits;
                     if let (Some(kept), Some(Place::Memory { operand, .. })) =
                         (Kept::of(&part.to), only)
                     {
@@ -85,36 +95,72 @@ impl Keeping {
     }
 }
 
-/// What a thread has put aside.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The number of a call among all.
+pub type Activation = u64;
+
+/// What has been put aside, by all threads.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Saves {
     /// By address.
-    saved: BTreeMap<u64, Saved>,
-    /// For each call that is not over the registers that it has changed.
-    changed: Vec<u8>,
+    saved: FxHashMap<u64, Saved>,
+    /// How many of them there are in a part of memory: most writes are where none is.
+    #[serde(skip)]
+    filter: Filter,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Saved {
     kept: Kept,
     position: Position,
-    calls: usize,
+    activation: Activation,
+}
+
+/// A function that runs.
+pub struct Running<'a> {
+    pub activation: Activation,
+    pub changed: &'a mut Changed,
 }
 
 impl Saves {
-    /// So many calls are not over, and the stack pointer is there.
-    pub fn calls(&mut self, calls: usize, stack: u64) {
-        if calls < self.changed.len() {
-            self.saved = self.saved.split_off(&stack);
-        }
-        self.changed.resize(calls, 0);
+    /// What was opened has no filter yet.
+    pub fn prepare(&mut self) {
+        self.filter = Filter::default();
+        self.saved.keys().for_each(|at| self.filter.add(*at));
+    }
+
+    /// Calls that are over will bring nothing back.
+    pub fn retain(&mut self, mut goes_on: impl FnMut(Activation) -> bool) {
+        self.saved.retain(|_, saved| goes_on(saved.activation));
+        self.prepare();
     }
 
     /// Somebody has written to memory.
-    pub fn wrote(&mut self, bytes: &Range<u64>) {
-        let first = bytes.start.saturating_sub(7);
-        while let Some((&at, _)) = self.saved.range(first..bytes.end).next() {
-            self.saved.remove(&at);
+    #[inline]
+    pub fn wrote(&mut self, bytes: Range<u64>) {
+        if self.filter.may_hold(&bytes) {
+            self.forget(bytes);
+        }
+    }
+
+    #[cold]
+    fn forget(&mut self, bytes: Range<u64>) {
+        let size = bytes.end.wrapping_sub(bytes.start);
+        if size < 64 {
+            let first = bytes.start.wrapping_sub(7);
+            for at in (0..size + 7).map(|byte| first.wrapping_add(byte)) {
+                if self.saved.remove(&at).is_some() {
+                    self.filter.remove(at);
+                }
+            }
+        } else {
+            let filter = &mut self.filter;
+            self.saved.retain(|at, _| {
+                let overlaps = at.wrapping_add(7).wrapping_sub(bytes.start) < size + 7;
+                if overlaps {
+                    filter.remove(*at);
+                }
+                !overlaps
+            });
         }
     }
 
@@ -123,28 +169,72 @@ impl Saves {
     pub fn executed(
         &mut self,
         keeping: &Keeping,
-        operands: &[Range<u64>],
+        operand: impl Fn(usize) -> Range<u64>,
         position: Position,
+        running: Running<'_>,
     ) -> Option<(Kept, Position)> {
-        let calls = self.changed.len();
-        // Nobody knows what the function had done that runs when the trace begins.
-        let before = self.changed.last().copied().unwrap_or(u8::MAX);
-        let saved = keeping.loads.and_then(|(kept, operand)| {
-            let saved = self.saved.get(&operands[operand].start)?;
-            (saved.kept == kept && saved.calls == calls).then_some((kept, saved.position))
+        let Running { activation, changed } = running;
+        let saved = keeping.loads.and_then(|(kept, index)| {
+            let saved = self.saved.get(&operand(index).start)?;
+            let is_pair = saved.kept == kept && saved.activation == activation;
+            is_pair.then_some((kept, saved.position))
         });
-        for operand in &keeping.writes {
-            self.wrote(&operands[*operand]);
+        for index in &keeping.writes {
+            self.wrote(operand(*index));
         }
-        if let Some((kept, operand)) = keeping.stores
-            && before & kept.bit() == 0
+        if let Some((kept, index)) = keeping.stores
+            && changed.0 & kept.bit() == 0
         {
-            self.saved.insert(operands[operand].start, Saved { kept, position, calls });
+            let at = operand(index).start;
+            if self.saved.insert(at, Saved { kept, position, activation }).is_none() {
+                self.filter.add(at);
+            }
         }
         let brought_back = saved.map_or(0, |(kept, _)| kept.bit());
-        if let Some(changed) = self.changed.last_mut() {
-            *changed = (*changed | keeping.changes) & !brought_back;
+        if *changed != Changed::UNKNOWN {
+            changed.0 = (changed.0 | keeping.changes.0) & !brought_back;
         }
         saved
+    }
+}
+
+/// Which parts of memory hold anything: eight bytes each, and many share a count. Empty as long
+/// as there is nothing.
+#[derive(Clone, Debug, Default)]
+struct Filter(Vec<u16>);
+
+const FILTERED: usize = 8192;
+
+impl Filter {
+    /// Those of a register.
+    fn counts(at: u64) -> [usize; 2] {
+        [at >> 3, at.wrapping_add(7) >> 3].map(|part| part as usize % FILTERED)
+    }
+
+    fn add(&mut self, at: u64) {
+        self.0.resize(FILTERED, 0);
+        for index in Filter::counts(at) {
+            // One that is full stays so.
+            self.0[index] = self.0[index].saturating_add(1);
+        }
+    }
+
+    fn remove(&mut self, at: u64) {
+        for index in Filter::counts(at) {
+            if self.0[index] < u16::MAX {
+                self.0[index] -= 1;
+            }
+        }
+    }
+
+    #[inline]
+    fn may_hold(&self, bytes: &Range<u64>) -> bool {
+        let (first, size) = (bytes.start >> 3, bytes.end.wrapping_sub(bytes.start));
+        if size == 0 || self.0.is_empty() {
+            return false;
+        }
+        let parts = (bytes.start % 8 + size).div_ceil(8);
+        parts >= FILTERED as u64
+            || (0..parts).any(|part| self.0[first.wrapping_add(part) as usize % FILTERED] > 0)
     }
 }

@@ -5,9 +5,11 @@ use crate::control::Position;
 use crate::events::{Event, Events, UnitExecuted};
 use crate::reasons::{Reasons, Via};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
-use crate::units::Unit;
+use crate::units::{Known, Unit};
 use crate::wanted::{Wanted, Wanter};
 use rustc_hash::FxHashMap;
+use std::collections::BinaryHeap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 use why_effects::Cell;
 
@@ -30,26 +32,23 @@ impl Region {
             wanted,
             decided: FxHashMap::default(),
             put_aside: FxHashMap::default(),
+            waiting: BinaryHeap::new(),
             reasons: options.reasons.then(Reasons::default),
             pruned: &criterion.pruned,
             slice: Slice::default(),
         };
-        if let Some(address) = criterion.address.filter(|_| search.control) {
-            let decided = self.decided(criterion.position, criterion.thread, address)?;
-            search
-                .decided
-                .extend(decided.map(|decided| (decided, (Wanter::default(), Why::Decided))));
+        if let Some(address) = criterion.address.filter(|_| search.control)
+            && let Some(decided) = self.decided(criterion.position, criterion.thread, address)?
+        {
+            search.decide(decided, (Wanter::default(), Why::Decided));
         }
-        for (index, chunk) in self.chunks.iter().enumerate().rev() {
-            let is_before = self
-                .chunks
-                .get(index + 1)
-                .is_some_and(|next| next.before.position <= criterion.from);
-            if chunk.before.position < criterion.position && !is_before {
-                let is_last = index + 1 == self.chunks.len();
-                search.over(&self.events(chunk, is_last)?);
-            }
-        }
+        let concerned = |index: &usize| {
+            let next = self.chunks.get(index + 1);
+            let is_before = next.is_some_and(|next| next.before.position <= criterion.from);
+            self.chunks[*index].before.position < criterion.position && !is_before
+        };
+        let chunks: Vec<usize> = (0..self.chunks.len()).rev().filter(concerned).collect();
+        self.each_chunk(&chunks, |events| search.over(events))?;
         search.slice.reasons = search.reasons.map(|reasons| reasons.all).unwrap_or_default();
         Ok(search.slice)
     }
@@ -75,9 +74,20 @@ struct Search<'a> {
     decided: FxHashMap<Position, (Wanter, Why)>,
     /// Registers that are wanted again where they were put aside, and by whom.
     put_aside: FxHashMap<Position, Vec<(Cell, Wanter)>>,
+    /// The positions of both, the last first.
+    waiting: BinaryHeap<Position>,
     reasons: Option<Reasons>,
     pruned: &'a [Range<u64>],
     slice: Slice,
+}
+
+/// An instruction that was executed.
+struct Instance<'a> {
+    executed: &'a UnitExecuted,
+    index: usize,
+    position: Position,
+    insn: &'a Known,
+    operands: &'a [Range<u64>],
 }
 
 impl Search<'_> {
@@ -88,99 +98,135 @@ impl Search<'_> {
                 Event::Wrote(wrote) if wrote.at <= self.end && wrote.at > self.start => {
                     if let Some(byte) = self.wanted.take_any(wrote.bytes.clone()) {
                         let wanter = self.wanted.who_wanted_memory(byte);
-                        self.decided.entry(wrote.by).or_insert((wanter, Why::Wrote(byte)));
+                        self.decide(wrote.by, (wanter, Why::Wrote(byte)));
                     }
                 }
                 Event::Wrote(_) => {}
                 Event::Executed(executed) => {
                     self.wanted.turn_to(executed.thread);
-                    self.over_unit(&self.units[executed.unit], executed, events);
+                    let unit = &self.units[executed.unit];
+                    if self.concerns(unit, executed, events) {
+                        self.over_unit(unit, executed, events);
+                    }
                 }
             }
         }
     }
 
+    /// Whether anything of a unit may belong to the slice.
+    fn concerns(&self, unit: &Unit, executed: &UnitExecuted, events: &Events) -> bool {
+        let end = unit.first_access[executed.count];
+        let mut writes = unit.writes.iter().take_while(|write| **write < end);
+        self.wanted.may_have(unit.defines)
+            || self.is_waiting(executed.position)
+            || writes.any(|write| {
+                self.wanted.has_memory(events.accesses[executed.accesses + write].clone())
+            })
+    }
+
+    /// Whether an instruction from there on belongs to the slice whatever it makes.
+    fn is_waiting(&self, from: Position) -> bool {
+        self.waiting.peek().is_some_and(|waiting| *waiting >= from)
+    }
+
     fn over_unit(&mut self, unit: &Unit, executed: &UnitExecuted, events: &Events) {
-        let accesses = &events.accesses[executed.accesses..];
-        for (index, decided) in events.decided[executed.decided.clone()].iter().enumerate().rev() {
+        for index in (0..executed.count).rev() {
             let position = executed.position + index as Position;
             if position >= self.end || position < self.start {
                 continue;
             }
             let insn = &unit.instructions[index];
-            let operands = &accesses[unit.first_access[index]..unit.first_access[index + 1]];
-            if operands.len() < insn.effects.operands.len() {
-                // It is passed over.
+            let is_waiting = self.is_waiting(position);
+            if !is_waiting && !self.wanted.may_have(insn.defines) && insn.keeping.writes.is_empty() {
                 continue;
             }
-            if let Some(restored) = events.restored.get(&position) {
-                let cells = self.wanted.take_wanted(restored.kept.cells());
+            while self.is_waiting(position) {
+                self.waiting.pop();
+            }
+            // Where its operands were may not be known: it is passed over.
+            if let Some(operands) = events.operands(executed, index) {
+                let instance = Instance { executed, index, position, insn, operands };
+                self.over_instruction(&instance, events);
+            }
+        }
+    }
+
+    fn over_instruction(&mut self, instance: &Instance, events: &Events) {
+        let Instance { executed, index, position, insn, operands } = *instance;
+        if let Some(restored) = events.restored(insn, position) {
+            let cells = self.wanted.take_wanted(restored.kept.cells());
+            if !cells.is_empty() {
                 let wanted = &self.wanted;
                 let for_whom = cells.into_iter().map(|cell| (cell, wanted.who_wanted_cell(cell)));
                 self.put_aside.entry(restored.saved).or_default().extend(for_whom);
+                self.waiting.push(restored.saved);
             }
-            let instruction = backward::Executed { effects: &insn.effects, operands };
-            let decides = self.decided.remove(&position);
-            let made = self.backward.take(instruction, &mut self.wanted);
-            let belongs = made.is_some() || decides.is_some();
-            if belongs && self.pruned.iter().any(|code| code.contains(&insn.address)) {
-                self.slice.pruned += 1;
-                // It is passed over, but not what it was called for.
-                if let (Some(for_whom), Some(decided)) = (decides, decided) {
-                    self.decided.entry(*decided).or_insert(for_whom);
-                }
-            } else if belongs {
-                let shown = insn.shown.then_some(insn.address);
-                let site = || {
-                    let sites = &events.sites[executed.sites.clone()];
-                    sites.iter().rev().find(|(from, _)| *from <= index).map(|(_, site)| *site)
-                };
-                let site = if shown.is_some() { None } else { site().filter(|site| *site != 0) };
-                let instance = (executed.thread, position);
-                let wanter = self.explain(insn.address, site, instance, &made, decides);
-                self.wanted.turn_to_wanter(wanter);
-                if self.control
-                    && let Some(decided) = decided
-                {
-                    self.decided.entry(*decided).or_insert((wanter, Why::Decided));
-                }
-                self.slice.instructions.push((position, insn.address));
-                if made.is_some() {
-                    self.backward.want_sources(instruction, &mut self.wanted);
-                }
-                if decides.is_some() {
-                    self.backward.over_decision(instruction, &mut self.wanted);
-                }
+        }
+        let instruction = backward::Executed { effects: &insn.effects, operands };
+        let decides = self.decided.remove(&position);
+        let made = self.backward.take(instruction, &mut self.wanted);
+        let belongs = made.is_some() || decides.is_some();
+        if belongs && self.pruned.iter().any(|code| code.contains(&insn.address)) {
+            self.slice.pruned += 1;
+            // It is passed over, but not what it was called for.
+            if let (Some(for_whom), Some(decided)) = (decides, events.decided(executed, index)) {
+                self.decide(decided, for_whom);
             }
-            for (cell, wanter) in self.put_aside.remove(&position).into_iter().flatten() {
-                self.wanted.turn_to_wanter(wanter);
-                self.wanted.want_cells(cell..cell + 1);
+        } else if belongs {
+            self.slice.instructions.push((position, insn.address));
+            let site = if insn.shown { None } else { events.site(executed, index) };
+            let wanter = self.explain(instance, site, &made, decides);
+            self.wanted.turn_to_wanter(wanter);
+            if self.control
+                && let Some(decided) = events.decided(executed, index)
+            {
+                self.decide(decided, (wanter, Why::Decided));
             }
+            if made.is_some() {
+                self.backward.want_sources(instruction, &mut self.wanted);
+            }
+            if decides.is_some() {
+                self.backward.over_decision(instruction, &mut self.wanted);
+            }
+        }
+        for (cell, wanter) in self.put_aside.remove(&position).into_iter().flatten() {
+            self.wanted.turn_to_wanter(wanter);
+            self.wanted.want_cells(cell..cell + 1);
+        }
+    }
+
+    /// An instruction belongs to the slice whatever it makes.
+    fn decide(&mut self, position: Position, why: (Wanter, Why)) {
+        if let Entry::Vacant(new) = self.decided.entry(position) {
+            new.insert(why);
+            self.waiting.push(position);
         }
     }
 
     /// Notes why an instruction belongs to the slice: who wants what it is made of.
     fn explain(
         &mut self,
-        address: u64,
+        instance: &Instance,
         site: Option<u64>,
-        instance: (u64, Position),
         made: &Option<Made>,
         decides: Option<(Wanter, Why)>,
     ) -> Wanter {
         let Some(reasons) = &mut self.reasons else {
             return Wanter::default();
         };
+        let address = instance.insn.address;
+        let instance = (instance.executed.thread, instance.position);
         match (made, decides) {
             (Some(made), _) => {
                 let wanter = made.wanter(&self.wanted);
                 reasons.add(address, site, instance, wanter, || Via::Made(made.area.clone()))
             }
             (None, Some((wanter, why))) => {
-                reasons.add(address, site, instance, wanter, || match why {
+                let via = || match why {
                     Why::Decided => Via::Decided,
                     Why::Wrote(byte) => Via::Wrote(byte),
-                })
+                };
+                reasons.add(address, site, instance, wanter, via)
             }
             (None, None) => Wanter::default(),
         }

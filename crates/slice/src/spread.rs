@@ -30,16 +30,12 @@ impl Region {
             stored: FxHashMap::default(),
             slice: Slice::default(),
         };
-        for (index, chunk) in self.chunks.iter().enumerate() {
-            let is_last = index + 1 == self.chunks.len();
-            let ends_before = self
-                .chunks
-                .get(index + 1)
-                .is_some_and(|next| next.before.position <= source.position);
-            if !ends_before {
-                spread.over(&self.events(chunk, is_last)?);
-            }
-        }
+        let concerned = |index: &usize| {
+            let next = self.chunks.get(index + 1);
+            !next.is_some_and(|next| next.before.position <= source.position)
+        };
+        let chunks: Vec<usize> = (0..self.chunks.len()).filter(concerned).collect();
+        self.each_chunk(&chunks, |events| spread.over(events))?;
         let Spread { mut slice, put_aside, .. } = spread;
         slice.instructions.retain(|(position, _)| !put_aside.contains(position));
         slice.instructions.reverse();
@@ -74,19 +70,18 @@ impl Spread<'_> {
                     }
                 }
                 Event::Executed(executed) => {
-                    let UnitExecuted { unit, thread, position, decided, accesses, .. } = executed;
+                    let UnitExecuted { unit, thread, position, count, .. } = executed;
                     self.touched.turn_to(*thread);
                     let unit = &self.units[*unit];
-                    let decided = &events.decided[decided.clone()];
-                    for (index, decided) in decided.iter().enumerate() {
+                    for index in 0..*count {
                         let position = position + index as Position;
-                        let first = accesses + unit.first_access[index];
-                        let end = accesses + unit.first_access[index + 1];
-                        let operands = &events.accesses[first..end];
                         let insn = &unit.instructions[index];
-                        if position >= self.start && operands.len() == insn.effects.operands.len() {
-                            let restored = events.restored.get(&position);
-                            self.over_instruction(insn, position, *decided, operands, restored);
+                        if position >= self.start
+                            && let Some(operands) = events.operands(executed, index)
+                        {
+                            let restored = events.restored(insn, position);
+                            let decided = events.decided(executed, index);
+                            self.over_instruction(insn, position, decided, operands, restored);
                         }
                     }
                 }

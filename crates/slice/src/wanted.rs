@@ -9,23 +9,73 @@ const WORD: u64 = u64::BITS as u64;
 const PAGE: u64 = 4096;
 const CELL_WORDS: usize = CELLS.div_ceil(WORD as usize);
 
-type Page = [u64; (PAGE / WORD) as usize];
+/// Which bytes of a page are wanted, and by whom, if anybody asks.
+#[derive(Clone)]
+struct Page {
+    words: [u64; (PAGE / WORD) as usize],
+    wanters: Vec<Wanter>,
+}
 
 /// Registers of one thread.
 type Cells = [u64; CELL_WORDS];
+
+/// Registers as a whole, a bit for each, and one for all flags: to see quickly that nothing of
+/// them is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Groups(u64);
+
+impl Groups {
+    pub fn of(mut cells: Range<Cell>) -> Groups {
+        let mut groups = 0;
+        while cells.start < cells.end {
+            let (group, all) = Groups::around(cells.start);
+            groups |= 1 << group;
+            cells.start = all.end;
+        }
+        Groups(groups)
+    }
+
+    pub fn and(self, other: Groups) -> Groups {
+        Groups(self.0 | other.0)
+    }
+
+    #[inline]
+    pub fn have_common(self, other: Groups) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The number of the group that a cell belongs to, and all of its cells.
+    fn around(cell: Cell) -> (u32, Range<Cell>) {
+        const FLAGS: Cell = 128;
+        const OTHERS: Cell = 144;
+        const VECTORS: Cell = 256;
+        match cell {
+            0..FLAGS => (u32::from(cell / 8), cell / 8 * 8..cell / 8 * 8 + 8),
+            FLAGS..OTHERS => (16, FLAGS..OTHERS),
+            OTHERS..VECTORS => (17, OTHERS..VECTORS),
+            _ => {
+                let number = (cell - VECTORS) / 64;
+                let first = VECTORS + number * 64;
+                (18 + u32::from(number), first..first + 64)
+            }
+        }
+    }
+}
 
 #[derive(Clone)]
 pub struct Wanted {
     /// Those of this thread are meant.
     thread: u64,
     cells: Cells,
-    others: FxHashMap<u64, Cells>,
+    /// At least all groups of which a cell is wanted.
+    groups: Groups,
+    others: FxHashMap<u64, (Cells, Groups)>,
     /// Pages in which bytes are wanted, or were.
     memory: FxHashMap<u64, Box<Page>>,
     /// Who wants what is wanted from now on, and who wanted what is wanted so far, if anybody
     /// asks.
     wanter: Wanter,
-    wanters: Option<Box<Wanters>>,
+    cell_wanters: Option<FxHashMap<u64, Box<[Wanter; CELLS]>>>,
 }
 
 /// Somebody who wants bytes, by number, and what for. The first is who asked.
@@ -47,18 +97,12 @@ pub enum Role {
     Condition,
 }
 
-/// Who wanted a byte first.
-#[derive(Clone, Default)]
-struct Wanters {
-    cells: FxHashMap<u64, Box<[Wanter; CELLS]>>,
-    memory: FxHashMap<u64, Box<[Wanter; PAGE as usize]>>,
-}
-
 impl Default for Wanted {
     fn default() -> Wanted {
         let (others, memory) = (FxHashMap::default(), FxHashMap::default());
         let cells = [0; CELL_WORDS];
-        Wanted { thread: 0, cells, others, memory, wanter: Wanter::default(), wanters: None }
+        let groups = Groups::default();
+        Wanted { thread: 0, cells, groups, others, memory, wanter: Wanter::default(), cell_wanters: None }
     }
 }
 
@@ -66,15 +110,23 @@ impl Wanted {
     /// Registers are those of this thread from now on.
     pub fn turn_to(&mut self, thread: u64) {
         if thread != self.thread {
-            let cells = self.others.remove(&thread).unwrap_or([0; CELL_WORDS]);
-            let before = std::mem::replace(&mut self.cells, cells);
-            self.others.insert(std::mem::replace(&mut self.thread, thread), before);
+            let nothing = ([0; CELL_WORDS], Groups::default());
+            let (cells, groups) = self.others.remove(&thread).unwrap_or(nothing);
+            let cells = std::mem::replace(&mut self.cells, cells);
+            let groups = std::mem::replace(&mut self.groups, groups);
+            self.others.insert(std::mem::replace(&mut self.thread, thread), (cells, groups));
         }
+    }
+
+    /// Whether any cell of these groups may be wanted.
+    #[inline]
+    pub fn may_have(&self, groups: Groups) -> bool {
+        self.groups.have_common(groups)
     }
 
     /// Remembers from now on who wants what.
     pub fn remember_wanters(&mut self) {
-        self.wanters = Some(Box::default());
+        self.cell_wanters = Some(FxHashMap::default());
     }
 
     /// Whatever is wanted from now on, somebody else wants.
@@ -88,8 +140,16 @@ impl Wanted {
     }
 
     pub fn want_cells(&mut self, cells: Range<Cell>) {
-        if self.wanters.is_some() {
-            self.remember_cells(cells.clone());
+        self.groups = self.groups.and(Groups::of(cells.clone()));
+        if let Some(wanters) = &mut self.cell_wanters {
+            let wanters = wanters.entry(self.thread);
+            let wanters = wanters.or_insert_with(|| Box::new([Wanter::default(); CELLS]));
+            for cell in cells.clone() {
+                // Whoever wanted it before wants it still.
+                if self.cells[usize::from(cell) / 64] >> (cell % 64) & 1 == 0 {
+                    wanters[usize::from(cell)] = self.wanter;
+                }
+            }
         }
         for cell in cells {
             self.cells[usize::from(cell) / 64] |= 1 << (cell % 64);
@@ -97,50 +157,31 @@ impl Wanted {
     }
 
     pub fn want_memory(&mut self, bytes: Range<u64>) {
-        if self.wanters.is_some() {
-            self.remember_memory(bytes.clone());
-        }
-        for (page, bits) in words(bytes) {
-            let words = self.memory.entry(page).or_insert_with(|| Box::new([0; 64]));
-            words[bits.word] |= bits.mask;
-        }
-    }
-
-    /// Those who wanted a byte before want it still.
-    fn remember_cells(&mut self, cells: Range<Cell>) {
-        for cell in cells.filter(|cell| !self.has_cells(*cell..cell + 1)).collect::<Vec<_>>() {
-            let (wanter, Some(wanters)) = (self.wanter, &mut self.wanters) else { return };
-            let of_thread = wanters
-                .cells
-                .entry(self.thread)
-                .or_insert_with(|| Box::new([Wanter::default(); CELLS]));
-            of_thread[usize::from(cell)] = wanter;
-        }
-    }
-
-    fn remember_memory(&mut self, bytes: Range<u64>) {
-        let size = bytes.end.wrapping_sub(bytes.start);
-        for at in (0..size).map(|byte| bytes.start.wrapping_add(byte)) {
-            if self.has_memory(at..at.wrapping_add(1)) {
-                continue;
+        for (number, bits) in words(bytes) {
+            let page = self.memory.entry(number).or_insert_with(|| {
+                let asked = self.cell_wanters.is_some();
+                let wanters = if asked { vec![Wanter::default(); PAGE as usize] } else { Vec::new() };
+                Box::new(Page { words: [0; 64], wanters })
+            });
+            let mut new = bits.mask & !page.words[bits.word];
+            page.words[bits.word] |= bits.mask;
+            while new != 0 && !page.wanters.is_empty() {
+                page.wanters[64 * bits.word + new.trailing_zeros() as usize] = self.wanter;
+                new &= new - 1;
             }
-            let (wanter, Some(wanters)) = (self.wanter, &mut self.wanters) else { return };
-            let page = wanters.memory.entry(at / PAGE);
-            let page = page.or_insert_with(|| Box::new([Wanter::default(); PAGE as usize]));
-            page[(at % PAGE) as usize] = wanter;
         }
     }
 
     /// Who wanted a cell that was just taken.
     pub fn who_wanted_cell(&self, cell: Cell) -> Wanter {
-        let wanters = self.wanters.as_ref().and_then(|wanters| wanters.cells.get(&self.thread));
+        let wanters = self.cell_wanters.as_ref().and_then(|wanters| wanters.get(&self.thread));
         wanters.map_or(Wanter::default(), |cells| cells[usize::from(cell)])
     }
 
     /// The same for memory.
     pub fn who_wanted_memory(&self, at: u64) -> Wanter {
-        let wanters = self.wanters.as_ref().and_then(|wanters| wanters.memory.get(&(at / PAGE)));
-        wanters.map_or(Wanter::default(), |page| page[(at % PAGE) as usize])
+        let page = self.memory.get(&(at / PAGE));
+        page.and_then(|page| page.wanters.get((at % PAGE) as usize)).copied().unwrap_or_default()
     }
 
     /// Whether any of these cells is wanted.
@@ -151,14 +192,14 @@ impl Wanted {
     /// Whether any of these bytes is.
     pub fn has_memory(&self, bytes: Range<u64>) -> bool {
         words(bytes).any(|(page, bits)| {
-            self.memory.get(&page).is_some_and(|words| words[bits.word] & bits.mask != 0)
+            self.memory.get(&page).is_some_and(|page| page.words[bits.word] & bits.mask != 0)
         })
     }
 
     pub fn wants_nothing(&self) -> bool {
-        let threads = self.others.values().chain([&self.cells]);
+        let threads = self.others.values().map(|(cells, _)| cells).chain([&self.cells]);
         threads.flatten().all(|word| *word == 0)
-            && self.memory.values().all(|page| page.iter().all(|word| *word == 0))
+            && self.memory.values().all(|page| page.words.iter().all(|word| *word == 0))
     }
 
     /// Those of these cells that are wanted; they are so no more.
@@ -171,13 +212,28 @@ impl Wanted {
     /// Which of these cells are wanted, in order; they are so no more.
     pub fn take_cells(&mut self, cells: Range<Cell>, taken: &mut Taken) {
         taken.clear();
-        for (index, cell) in cells.enumerate() {
+        if !self.may_have(Groups::of(cells.clone())) {
+            return;
+        }
+        for (index, cell) in cells.clone().enumerate() {
             let word = &mut self.cells[usize::from(cell) / 64];
             let bit = 1 << (cell % 64);
             if *word & bit != 0 {
                 *word &= !bit;
                 taken.add(index as u64);
             }
+        }
+        self.settle_groups(cells);
+    }
+
+    /// Groups of which nothing is wanted any more are not.
+    fn settle_groups(&mut self, mut cells: Range<Cell>) {
+        while cells.start < cells.end {
+            let (group, all) = Groups::around(cells.start);
+            if !self.has_cells(all.clone()) {
+                self.groups.0 &= !(1 << group);
+            }
+            cells.start = all.end;
         }
     }
 
@@ -192,13 +248,13 @@ impl Wanted {
     pub fn take_memory(&mut self, bytes: Range<u64>, taken: &mut Taken) {
         taken.clear();
         let start = bytes.start;
-        for (page, bits) in words(bytes) {
-            let Some(words) = self.memory.get_mut(&page) else {
+        for (number, bits) in words(bytes) {
+            let Some(page) = self.memory.get_mut(&number) else {
                 continue;
             };
-            let mut found = words[bits.word] & bits.mask;
-            words[bits.word] &= !bits.mask;
-            let first = (page * PAGE).wrapping_add(bits.word as u64 * WORD);
+            let mut found = page.words[bits.word] & bits.mask;
+            page.words[bits.word] &= !bits.mask;
+            let first = (number * PAGE).wrapping_add(bits.word as u64 * WORD);
             while found != 0 {
                 let address = first.wrapping_add(u64::from(found.trailing_zeros()));
                 taken.add(address.wrapping_sub(start));

@@ -123,7 +123,27 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Whether the stack pointer before an instruction may be above what it was before the one
+    /// in front.
+    pub fn may_raise_stack(&self, instruction: usize) -> bool {
+        match (self.stack[instruction - 1], self.stack[instruction]) {
+            (Some(before), Some(behind)) if before.value == behind.value => {
+                (behind.plus.wrapping_sub(before.plus) as i64) > 0
+            }
+            (_, behind) => behind.is_some(),
+        }
+    }
+}
+
 impl Planned {
+    /// Its bytes.
+    #[inline]
+    pub fn at(&self, values: &Values) -> std::ops::Range<u64> {
+        let (address, size) = self.range(values);
+        address..address.wrapping_add(size)
+    }
+
     /// The lowest address and the size.
     #[inline]
     pub fn range(&self, values: &Values) -> (u64, u64) {

@@ -13,6 +13,7 @@ use lines::{Line, Lines, Sources};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Instant;
 use traced::Traced;
 use values::{Asked, Seen};
 use why_record::position::{Moment, Position};
@@ -80,14 +81,18 @@ fn slice(args: &Args) -> Result<(), Failure> {
     questions::ask(&recording, &mut questions, false, &mut stats)?;
     let answer = questions[0].answer().map_err(no_answer)?;
     let place = placed(answer)?;
+    let begun = Instant::now();
     let traced = traced::of_process(&recording, process).map_err(no_answer)?;
+    let tracing = begun.elapsed();
     let manifest = recording.manifest().map_err(no_answer)?;
     let program = program(&traced, manifest.command.first().map_or("", String::as_str));
     let mut images = Images::new(recording.files());
     let sources = Sources::new(&traced.modules, &mut images, Path::new(&program));
     let criterion = criterion(args, answer, place, &traced, &sources)?;
     let options = Options { thin: args.thin, data: args.data, reasons: true };
+    let begun = Instant::now();
     let slice = traced.region.slice(&criterion, options).map_err(no_answer)?;
+    let slicing = begun.elapsed();
     let lines = sources.fold(&slice.reasons);
     let shown = how_many(args, &lines);
     let seen = seen(&recording, process, &traced, &slice, &lines.all[..shown], &mut stats)?;
@@ -98,11 +103,14 @@ fn slice(args: &Args) -> Result<(), Failure> {
         false => print!("{}", told.text(&slice, &lines, shown, &seen)),
     }
     if args.stats {
-        let new = if traced.is_new { "made" } else { "kept" };
+        let new = if traced.is_new { "made" } else { "opened" };
         eprintln!(
-            "why: {} instructions in the trace ({new}), {} in the slice, {} replays",
+            "why: {} instructions in the trace, {new} in {:.3} s; {} in the slice, found in \
+             {:.3} s; {} replays besides",
             traced.region.length,
+            tracing.as_secs_f64(),
             slice.instructions.len(),
+            slicing.as_secs_f64(),
             stats.replays
         );
     }

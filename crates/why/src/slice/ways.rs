@@ -3,7 +3,7 @@
 use crate::images::Images;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -21,8 +21,18 @@ pub struct MappedWays {
     images: RefCell<Images>,
     /// The program itself, as opposed to libraries.
     program: String,
-    /// By file and function: where each branch's ways meet.
-    meets: RefCell<HashMap<(*const Image, u64), Rc<HashMap<u64, u64>>>>,
+    meets: RefCell<HashMap<Function, Rc<Meets>>>,
+}
+
+/// A function of a file, by its entry.
+type Function = (*const Image, u64);
+
+/// Where the ways from the branches of a function meet.
+#[derive(Default)]
+struct Meets {
+    /// By branch.
+    by_branch: HashMap<u64, u64>,
+    places: HashSet<u64>,
 }
 
 impl MappedWays {
@@ -37,14 +47,17 @@ impl MappedWays {
         self.images.borrow_mut().module(module)
     }
 
-    fn meets(&self, image: &Rc<Image>, entry: u64) -> Rc<HashMap<u64, u64>> {
+    fn meets(&self, image: &Rc<Image>, entry: u64) -> Rc<Meets> {
         let found = || {
             let graph = Graph::of(&OfImage(image), entry);
             let behind = PostDominators::of(&graph);
             let meet = |(number, block): (usize, &why_flow::Block)| {
                 Some((block.last, graph.block(behind.behind(BlockId(number))?).start))
             };
-            Rc::new(graph.blocks.iter().enumerate().filter_map(meet).collect())
+            let by_branch: HashMap<u64, u64> =
+                graph.blocks.iter().enumerate().filter_map(meet).collect();
+            let places = by_branch.values().copied().collect();
+            Rc::new(Meets { by_branch, places })
         };
         // Images are kept as long as this is, so their addresses are not used again.
         let key = (Rc::as_ptr(image), entry);
@@ -57,8 +70,17 @@ impl Ways for MappedWays {
         let module = self.module(branch)?;
         let at = module.linked(branch);
         let entry = module.image.function(at)?;
-        let meet = self.meets(&module.image, entry.0).get(&at.0).copied();
+        let meet = self.meets(&module.image, entry.0).by_branch.get(&at.0).copied();
         meet.map(|meet| module.mapped(LinkAddress(meet)))
+    }
+
+    fn may_meet(&self, address: u64) -> bool {
+        let Some(module) = self.module(address) else {
+            return false;
+        };
+        let at = module.linked(address);
+        let entry = module.image.function(at);
+        entry.is_some_and(|entry| self.meets(&module.image, entry.0).places.contains(&at.0))
     }
 
     /// The linker's own way to a function of another file is part of the call.
