@@ -1,6 +1,6 @@
 //! One instruction backwards.
 
-use crate::wanted::{Role, Taken, Wanted, Wanter};
+use crate::wanted::{Role, Taken, Wanted, Wanter, bits};
 use std::ops::Range;
 use why_effects::{Cell, Effects, Part, Place};
 
@@ -77,7 +77,7 @@ impl Backward {
         }
         let mut found = parts.iter().zip(&self.taken);
         let (part, taken) = found.find(|(part, taken)| !taken.is_empty() && !part.frame)?;
-        Some(Made { area: executed.part(&part.to, None), first: taken.bytes()[0] })
+        Some(Made { area: executed.part(&part.to, None), first: taken.bytes().next()? })
     }
 
     /// Wants what that was made of.
@@ -100,6 +100,15 @@ impl Backward {
     }
 }
 
+/// The bits of all lanes of so many bytes of which one has a bit.
+fn whole_lanes(mask: u64, width: u32) -> u64 {
+    if width == 1 || mask == 0 {
+        return mask;
+    }
+    let lanes = (0..64).step_by(width as usize).map(|first| bits(width) << first);
+    lanes.filter(|lane| mask & lane != 0).fold(0, |all, lane| all | lane)
+}
+
 impl Executed<'_> {
     fn take(&self, place: &Place, wanted: &mut Wanted, taken: &mut Taken) {
         match place {
@@ -120,12 +129,17 @@ impl Executed<'_> {
         part.lanes.iter().filter(|place| self.overlap(&part.to, place)).for_each(|place| {
             self.want(place, None, wanted);
         });
-        let mut last = None;
-        for lane in taken.bytes().iter().map(|byte| byte / width) {
-            // Bytes of the same lane come one behind the other.
-            if last.replace(lane) != Some(lane) {
-                let bytes = lane * width..(lane + 1) * width;
-                part.lanes.iter().for_each(|place| self.want(place, Some(&bytes), wanted));
+        if let Some(mask) = taken.mask() {
+            let mask = whole_lanes(mask, part.width);
+            part.lanes.iter().for_each(|place| self.want_some(place, mask, wanted));
+        } else {
+            let mut last = None;
+            for lane in taken.bytes().map(|byte| byte / width) {
+                // Bytes of the same lane come one behind the other.
+                if last.replace(lane) != Some(lane) {
+                    let bytes = lane * width..(lane + 1) * width;
+                    part.lanes.iter().for_each(|place| self.want(place, Some(&bytes), wanted));
+                }
             }
         }
         part.whole.iter().for_each(|place| self.want(place, None, wanted));
@@ -158,6 +172,21 @@ impl Executed<'_> {
                 &self.effects.operands[*operand].address
             }
             Place::Cells(_) => &[],
+        }
+    }
+
+    /// Wants those bytes of a place that have a bit, as far as it has them.
+    fn want_some(&self, place: &Place, mask: u64, wanted: &mut Wanted) {
+        match place {
+            Place::Cells(cells) => {
+                let own = bits((cells.end - cells.start).into());
+                wanted.want_some_cells(cells.start, mask & own);
+            }
+            _ => {
+                let bytes = self.memory(place);
+                let size = bytes.end.wrapping_sub(bytes.start).min(64);
+                wanted.want_some_memory(bytes.start, mask & bits(size as u32));
+            }
         }
     }
 

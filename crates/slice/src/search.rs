@@ -31,6 +31,7 @@ impl Region {
             end: criterion.position,
             wanted,
             decided: FxHashMap::default(),
+            last_decided: None,
             put_aside: FxHashMap::default(),
             waiting: BinaryHeap::new(),
             reasons: options.reasons.then(Reasons::default),
@@ -72,6 +73,7 @@ struct Search<'a> {
     /// What decided over something that is in the slice, or had somebody write to memory; and
     /// for whom.
     decided: FxHashMap<Position, (Wanter, Why)>,
+    last_decided: Option<Position>,
     /// Registers that are wanted again where they were put aside, and by whom.
     put_aside: FxHashMap<Position, Vec<(Cell, Wanter)>>,
     /// The positions of both, the last first.
@@ -88,6 +90,8 @@ struct Instance<'a> {
     position: Position,
     insn: &'a Known,
     operands: &'a [Range<u64>],
+    /// It belongs to the slice whatever it makes, or a register was put aside there.
+    is_waiting: bool,
 }
 
 impl Search<'_> {
@@ -145,14 +149,14 @@ impl Search<'_> {
             }
             // Where its operands were may not be known: it is passed over.
             if let Some(operands) = events.operands(executed, index) {
-                let instance = Instance { executed, index, position, insn, operands };
+                let instance = Instance { executed, index, position, insn, operands, is_waiting };
                 self.over_instruction(&instance, events);
             }
         }
     }
 
     fn over_instruction(&mut self, instance: &Instance, events: &Events) {
-        let Instance { executed, index, position, insn, operands } = *instance;
+        let Instance { executed, index, position, insn, operands, is_waiting } = *instance;
         if let Some(restored) = events.restored(insn, position) {
             let cells = self.wanted.take_wanted(restored.kept.cells());
             if !cells.is_empty() {
@@ -163,7 +167,7 @@ impl Search<'_> {
             }
         }
         let instruction = backward::Executed { effects: &insn.effects, operands };
-        let decides = self.decided.remove(&position);
+        let decides = if is_waiting { self.decided.remove(&position) } else { None };
         let made = self.backward.take(instruction, &mut self.wanted);
         let belongs = made.is_some() || decides.is_some();
         if belongs && self.pruned.iter().any(|code| code.contains(&insn.address)) {
@@ -189,7 +193,8 @@ impl Search<'_> {
                 self.backward.over_decision(instruction, &mut self.wanted);
             }
         }
-        for (cell, wanter) in self.put_aside.remove(&position).into_iter().flatten() {
+        let put_aside = if is_waiting { self.put_aside.remove(&position) } else { None };
+        for (cell, wanter) in put_aside.into_iter().flatten() {
             self.wanted.turn_to_wanter(wanter);
             self.wanted.want_cells(cell..cell + 1);
         }
@@ -197,7 +202,10 @@ impl Search<'_> {
 
     /// An instruction belongs to the slice whatever it makes.
     fn decide(&mut self, position: Position, why: (Wanter, Why)) {
-        if let Entry::Vacant(new) = self.decided.entry(position) {
+        // Over one after the other mostly the same one decided.
+        if self.last_decided.replace(position) != Some(position)
+            && let Entry::Vacant(new) = self.decided.entry(position)
+        {
             new.insert(why);
             self.waiting.push(position);
         }

@@ -140,19 +140,45 @@ impl Wanted {
     }
 
     pub fn want_cells(&mut self, cells: Range<Cell>) {
-        self.groups = self.groups.and(Groups::of(cells.clone()));
+        let mut at = cells.start;
+        while at < cells.end {
+            let count = (cells.end - at).min(64 - at % 64);
+            self.want_some_cells(at, bits(count.into()));
+            at += count;
+        }
+    }
+
+    /// Those cells from there on that have a bit; none is in another word.
+    pub fn want_some_cells(&mut self, from: Cell, mask: u64) {
+        if mask == 0 {
+            return;
+        }
+        let (word, mask) = (usize::from(from / 64), mask << (from % 64));
         if let Some(wanters) = &mut self.cell_wanters {
             let wanters = wanters.entry(self.thread);
             let wanters = wanters.or_insert_with(|| Box::new([Wanter::default(); CELLS]));
-            for cell in cells.clone() {
-                // Whoever wanted it before wants it still.
-                if self.cells[usize::from(cell) / 64] >> (cell % 64) & 1 == 0 {
-                    wanters[usize::from(cell)] = self.wanter;
-                }
+            // Whoever wanted one before wants it still.
+            let mut new = mask & !self.cells[word];
+            while new != 0 {
+                wanters[64 * word + new.trailing_zeros() as usize] = self.wanter;
+                new &= new - 1;
             }
         }
-        for cell in cells {
-            self.cells[usize::from(cell) / 64] |= 1 << (cell % 64);
+        self.cells[word] |= mask;
+        let last = 64 * word as Cell + (63 - mask.leading_zeros()) as Cell;
+        let first = 64 * word as Cell + mask.trailing_zeros() as Cell;
+        self.groups = self.groups.and(Groups::of(first..last + 1));
+    }
+
+    /// Those of the next bytes from there on that have a bit.
+    pub fn want_some_memory(&mut self, from: u64, mask: u64) {
+        let mut left = mask;
+        while left != 0 {
+            let first = left.trailing_zeros();
+            let count = (left >> first).trailing_ones();
+            let start = from.wrapping_add(first.into());
+            self.want_memory(start..start.wrapping_add(count.into()));
+            left &= !(bits(count) << first);
         }
     }
 
@@ -185,8 +211,16 @@ impl Wanted {
     }
 
     /// Whether any of these cells is wanted.
-    pub fn has_cells(&self, mut cells: Range<Cell>) -> bool {
-        cells.any(|cell| self.cells[usize::from(cell) / 64] >> (cell % 64) & 1 == 1)
+    pub fn has_cells(&self, cells: Range<Cell>) -> bool {
+        let mut at = cells.start;
+        while at < cells.end {
+            let count = (cells.end - at).min(64 - at % 64);
+            if self.cells[usize::from(at / 64)] >> (at % 64) & bits(count.into()) != 0 {
+                return true;
+            }
+            at += count;
+        }
+        false
     }
 
     /// Whether any of these bytes is.
@@ -206,24 +240,23 @@ impl Wanted {
     pub fn take_wanted(&mut self, cells: Range<Cell>) -> Vec<Cell> {
         let mut taken = Taken::default();
         self.take_cells(cells.clone(), &mut taken);
-        taken.0.iter().map(|index| cells.start + *index as Cell).collect()
+        taken.bytes().map(|index| cells.start + index as Cell).collect()
     }
 
-    /// Which of these cells are wanted, in order; they are so no more.
+    /// Which of these cells are wanted, which are all in one word; they are so no more.
+    #[inline]
     pub fn take_cells(&mut self, cells: Range<Cell>, taken: &mut Taken) {
         taken.clear();
         if !self.may_have(Groups::of(cells.clone())) {
             return;
         }
-        for (index, cell) in cells.clone().enumerate() {
-            let word = &mut self.cells[usize::from(cell) / 64];
-            let bit = 1 << (cell % 64);
-            if *word & bit != 0 {
-                *word &= !bit;
-                taken.add(index as u64);
-            }
+        let word = &mut self.cells[usize::from(cells.start / 64)];
+        let shift = cells.start % 64;
+        taken.mask = *word >> shift & bits((cells.end - cells.start).into());
+        if taken.mask != 0 {
+            *word &= !(taken.mask << shift);
+            self.settle_groups(cells);
         }
-        self.settle_groups(cells);
     }
 
     /// Groups of which nothing is wanted any more are not.
@@ -241,48 +274,78 @@ impl Wanted {
     pub fn take_any(&mut self, bytes: Range<u64>) -> Option<u64> {
         let mut taken = Taken::default();
         self.take_memory(bytes.clone(), &mut taken);
-        taken.0.first().map(|byte| bytes.start.wrapping_add(*byte))
+        taken.bytes().next().map(|byte| bytes.start.wrapping_add(byte))
     }
 
     /// The same for memory.
+    #[inline]
     pub fn take_memory(&mut self, bytes: Range<u64>, taken: &mut Taken) {
         taken.clear();
         let start = bytes.start;
+        taken.is_long = bytes.end.wrapping_sub(start) > WORD;
         for (number, bits) in words(bytes) {
             let Some(page) = self.memory.get_mut(&number) else {
                 continue;
             };
             let mut found = page.words[bits.word] & bits.mask;
+            if found == 0 {
+                continue;
+            }
             page.words[bits.word] &= !bits.mask;
             let first = (number * PAGE).wrapping_add(bits.word as u64 * WORD);
+            if !taken.is_long {
+                let distance = start.wrapping_sub(first) as i64;
+                taken.mask |=
+                    if distance >= 0 { found >> distance } else { found << distance.unsigned_abs() };
+                continue;
+            }
             while found != 0 {
                 let address = first.wrapping_add(u64::from(found.trailing_zeros()));
-                taken.add(address.wrapping_sub(start));
+                taken.long.push(address.wrapping_sub(start));
                 found &= found - 1;
             }
         }
     }
 }
 
+/// So many bits.
+pub fn bits(count: u32) -> u64 {
+    u64::MAX.checked_shr(64 - count.min(64)).unwrap_or(0)
+}
+
 /// Which bytes of a place were wanted, in order.
 #[derive(Default)]
-pub struct Taken(Vec<u64>);
+pub struct Taken {
+    /// A bit for each, if there are not more.
+    mask: u64,
+    is_long: bool,
+    long: Vec<u64>,
+}
 
 impl Taken {
     fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    fn add(&mut self, index: u64) {
-        self.0.push(index);
+        self.mask = 0;
+        self.is_long = false;
+        self.long.clear();
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.mask == 0 && self.long.is_empty()
     }
 
-    pub fn bytes(&self) -> &[u64] {
-        &self.0
+    /// A bit for each; none if there are too many bytes.
+    pub fn mask(&self) -> Option<u64> {
+        (!self.is_long).then_some(self.mask)
+    }
+
+    pub fn bytes(&self) -> impl Iterator<Item = u64> {
+        let mut left = self.mask;
+        let short = std::iter::from_fn(move || {
+            let next = (left != 0).then(|| left.trailing_zeros().into());
+            left &= left.wrapping_sub(1);
+            next
+        });
+        short.chain(self.long.iter().copied())
     }
 }
 
