@@ -1,7 +1,7 @@
 //! One instruction forwards: what is made of something.
 
 use crate::backward::{Area, Dependences, Executed};
-use crate::wanted::Wanted as Touched;
+use crate::wanted::{Role, Wanted as Touched, Wanter};
 use std::ops::Range;
 use why_effects::{Part, Place};
 
@@ -19,19 +19,46 @@ impl Forward {
         Forward { dependences, becomes: Vec::new() }
     }
 
-    /// Whether the instruction makes anything of what is touched, or does whatever it does
-    /// only because of it.
-    pub fn over(&mut self, executed: Executed<'_>, decided: bool, touched: &mut Touched) -> bool {
+    /// Finds out what the instruction makes of what is touched; where it decided that the
+    /// instruction is executed at all, whatever it does. The first thing that it makes of it.
+    pub fn of(
+        &mut self,
+        executed: Executed<'_>,
+        decided: bool,
+        touched: &Touched,
+    ) -> Option<Area> {
         self.becomes.clear();
         for part in &executed.effects.parts {
             self.of_part(executed, part, decided, touched);
         }
-        let mut belongs = false;
+        let (place, ..) = self.becomes.iter().find(|(_, _, is_touched)| *is_touched)?;
+        Some(executed.part(place, None))
+    }
+
+    /// What it makes of what is touched is touched, too; what else it makes is so no more.
+    pub fn spread(&mut self, executed: Executed<'_>, touched: &mut Touched) {
         for (place, bytes, is_touched) in self.becomes.drain(..) {
             executed.touch(&place, &bytes, is_touched, touched);
-            belongs |= is_touched;
         }
-        belongs
+    }
+
+    /// Who has touched what the instruction uses, and what it uses that for.
+    pub fn toucher(&self, executed: Executed<'_>, touched: &Touched) -> Option<Wanter> {
+        let parts = || executed.effects.parts.iter().filter(|part| !part.frame);
+        let mut values = parts().flat_map(|part| part.lanes.iter().chain(&part.whole));
+        let decides = &executed.effects.decides;
+        let by_value = values.find_map(|place| executed.toucher(place, touched));
+        let by_condition = || {
+            let found = decides.iter().find_map(|place| executed.toucher(place, touched));
+            found.map(|wanter| Wanter { role: Role::Condition, ..wanter })
+        };
+        let by_address = || {
+            let operands = executed.effects.operands.iter().flat_map(|operand| &operand.address);
+            let mut cells = operands.flat_map(|cells| cells.clone());
+            let cell = cells.find(|cell| touched.has_cells(*cell..cell + 1));
+            cell.map(|cell| Wanter { role: Role::Address, ..touched.who_wanted_cell(cell) })
+        };
+        by_value.or_else(by_condition).or_else(by_address)
     }
 
     /// Whether where it leads depends on what is touched.
@@ -71,6 +98,21 @@ impl Forward {
 }
 
 impl Executed<'_> {
+    /// Who has touched something there.
+    fn toucher(&self, place: &Place, touched: &Touched) -> Option<Wanter> {
+        let wanter = match self.part(place, None) {
+            Area::Cells(mut cells) => {
+                touched.who_wanted_cell(cells.find(|cell| touched.has_cells(*cell..cell + 1))?)
+            }
+            Area::Memory(bytes) => {
+                let size = bytes.end.wrapping_sub(bytes.start);
+                let mut all = (0..size).map(|byte| bytes.start.wrapping_add(byte));
+                touched.who_wanted_memory(all.find(|at| touched.has_memory(*at..at + 1))?)
+            }
+        };
+        Some(Wanter { role: Role::Value, ..wanter })
+    }
+
     fn size(&self, place: &Place) -> u64 {
         match place {
             Place::Cells(cells) => (cells.end - cells.start).into(),

@@ -12,6 +12,7 @@ mod decoding;
 mod events;
 pub mod forward;
 mod kept;
+pub mod positions;
 pub mod reasons;
 pub mod region;
 mod saves;

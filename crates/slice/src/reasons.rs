@@ -32,6 +32,8 @@ pub enum Via {
     Decided,
     /// It had somebody else write there.
     Wrote(u64),
+    /// It made nothing, but went one way because of it.
+    Tested,
 }
 
 /// All of them.

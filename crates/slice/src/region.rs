@@ -4,6 +4,7 @@
 use crate::control::Position;
 use crate::course::{Course, Moment, Room, Sink, Unknown};
 use crate::events::{Event, Events};
+use crate::positions::Positions;
 use crate::reasons::Reason;
 use crate::store::{Store, Stored};
 use crate::units::{Surroundings, Unit, Ways};
@@ -171,14 +172,16 @@ pub struct Criterion {
 }
 
 /// How a slice is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+#[derive(Clone, Copy, Default)]
+pub struct Options<'a> {
     /// Without what selected addresses and what decided.
     pub thin: bool,
     /// Without what decided.
     pub data: bool,
     /// Say why each instruction belongs to the slice.
     pub reasons: bool,
+    /// Only these are told of: what else a slice backwards goes through is not.
+    pub only: Option<&'a Positions>,
 }
 
 /// What belongs to a value.

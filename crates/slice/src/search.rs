@@ -3,6 +3,7 @@
 use crate::backward::{self, Backward, Dependences, Made};
 use crate::control::Position;
 use crate::events::{Event, Events, UnitExecuted};
+use crate::positions::Positions;
 use crate::reasons::{Reasons, Via};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
 use crate::units::{Known, Unit};
@@ -15,7 +16,7 @@ use why_effects::Cell;
 
 impl Region {
     /// Which instructions made a value.
-    pub fn slice(&self, criterion: &Criterion, options: Options) -> Result<Slice, RegionError> {
+    pub fn slice(&self, criterion: &Criterion, options: Options<'_>) -> Result<Slice, RegionError> {
         let mut wanted = Wanted::default();
         if options.reasons {
             wanted.remember_wanters();
@@ -36,6 +37,7 @@ impl Region {
             waiting: BinaryHeap::new(),
             reasons: options.reasons.then(Reasons::default),
             pruned: &criterion.pruned,
+            only: options.only,
             slice: Slice::default(),
         };
         if let Some(address) = criterion.address.filter(|_| search.control)
@@ -80,6 +82,7 @@ struct Search<'a> {
     waiting: BinaryHeap<Position>,
     reasons: Option<Reasons>,
     pruned: &'a [Range<u64>],
+    only: Option<&'a Positions>,
     slice: Slice,
 }
 
@@ -170,6 +173,7 @@ impl Search<'_> {
         let decides = if is_waiting { self.decided.remove(&position) } else { None };
         let made = self.backward.take(instruction, &mut self.wanted);
         let belongs = made.is_some() || decides.is_some();
+        let mut wanter = Wanter::default();
         if belongs && self.pruned.iter().any(|code| code.contains(&insn.address)) {
             self.slice.pruned += 1;
             // It is passed over, but not what it was called for.
@@ -177,9 +181,11 @@ impl Search<'_> {
                 self.decide(decided, for_whom);
             }
         } else if belongs {
-            self.slice.instructions.push((position, insn.address));
-            let site = if insn.shown { None } else { events.site(executed, index) };
-            let wanter = self.explain(instance, site, &made, decides);
+            if self.only.is_none_or(|only| only.has(position)) {
+                self.slice.instructions.push((position, insn.address));
+                let site = if insn.shown { None } else { events.site(executed, index) };
+                wanter = self.explain(instance, site, &made, decides);
+            }
             self.wanted.turn_to_wanter(wanter);
             if self.control
                 && let Some(decided) = events.decided(executed, index)

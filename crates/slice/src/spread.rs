@@ -2,12 +2,13 @@
 
 use crate::backward::{self, Dependences};
 use crate::control::Position;
-use crate::course::Restored;
-use crate::events::{Event, Events, UnitExecuted};
+use crate::events::{Event, Events};
 use crate::forward::Forward;
+use crate::positions::Positions;
+use crate::reasons::{Reasons, Via};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
 use crate::units::{Known, Turn, Unit};
-use crate::wanted::Wanted;
+use crate::wanted::{Wanted, Wanter};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use why_effects::Cell;
@@ -15,48 +16,81 @@ use why_effects::Cell;
 impl Region {
     /// What was made of a value, and what was only done because of it.
     pub fn forward(&self, source: &Criterion, options: Options) -> Result<Slice, RegionError> {
+        self.forward_of(std::slice::from_ref(source), options)
+    }
+
+    /// The same of several values, each from its own moment on; in the order of these.
+    pub fn forward_of(
+        &self,
+        sources: &[Criterion],
+        options: Options,
+    ) -> Result<Slice, RegionError> {
         let mut touched = Wanted::default();
-        touched.turn_to(source.thread);
-        source.cells.iter().for_each(|cells| touched.want_cells(cells.clone()));
-        source.memory.iter().for_each(|bytes| touched.want_memory(bytes.clone()));
+        if options.reasons {
+            touched.remember_wanters();
+        }
+        let start = sources.first().map_or(0, |source| source.position);
         let mut spread = Spread {
             units: &self.units,
             forward: Forward::new(Dependences { thin: options.thin }),
             control: !options.data && !options.thin,
-            start: source.position,
+            start,
+            sources,
             touched,
-            deciding: FxHashSet::default(),
+            deciding: FxHashMap::default(),
             put_aside: FxHashSet::default(),
             stored: FxHashMap::default(),
+            reasons: options.reasons.then(Reasons::default),
             slice: Slice::default(),
         };
         let concerned = |index: &usize| {
             let next = self.chunks.get(index + 1);
-            !next.is_some_and(|next| next.before.position <= source.position)
+            !next.is_some_and(|next| next.before.position <= start)
         };
         let chunks: Vec<usize> = (0..self.chunks.len()).filter(concerned).collect();
         self.each_chunk(&chunks, |events| spread.over(events))?;
-        let Spread { mut slice, put_aside, .. } = spread;
+        let Spread { mut slice, put_aside, reasons, .. } = spread;
         slice.instructions.retain(|(position, _)| !put_aside.contains(position));
         slice.instructions.reverse();
+        slice.reasons = reasons.map(|reasons| reasons.all).unwrap_or_default();
         Ok(slice)
+    }
+
+    /// The positions of a slice, to look them up.
+    pub fn positions(&self, slice: &Slice) -> Positions {
+        let mut positions = Positions::up_to(self.length);
+        slice.instructions.iter().for_each(|(position, _)| positions.add(*position));
+        positions
     }
 }
 
-/// The instructions that a value spreads to.
+/// The instructions that values spread to.
 struct Spread<'a> {
     units: &'a [Unit],
     forward: Forward,
     control: bool,
     start: Position,
+    /// Those that are still to come.
+    sources: &'a [Criterion],
     touched: Wanted,
     /// Branches and calls of the slice.
-    deciding: FxHashSet<Position>,
+    deciding: FxHashMap<Position, Wanter>,
     /// What only put a register aside for one that brought it back.
     put_aside: FxHashSet<Position>,
     /// What was touched of registers that were stored and might be brought back.
-    stored: FxHashMap<Position, Vec<Cell>>,
+    stored: FxHashMap<Position, Vec<(Cell, Wanter)>>,
+    reasons: Option<Reasons>,
     slice: Slice,
+}
+
+/// An instruction that was executed.
+struct Instance<'a> {
+    insn: &'a Known,
+    thread: u64,
+    position: Position,
+    decided: Option<Position>,
+    site: Option<u64>,
+    operands: &'a [Range<u64>],
 }
 
 impl Spread<'_> {
@@ -65,23 +99,27 @@ impl Spread<'_> {
         for event in &events.all {
             match event {
                 Event::Wrote(wrote) => {
+                    self.begin_sources(wrote.at);
                     if wrote.at > self.start {
                         self.touched.take_any(wrote.bytes.clone());
                     }
                 }
                 Event::Executed(executed) => {
-                    let UnitExecuted { unit, thread, position, count, .. } = executed;
-                    self.touched.turn_to(*thread);
-                    let unit = &self.units[*unit];
-                    for index in 0..*count {
-                        let position = position + index as Position;
+                    let unit = &self.units[executed.unit];
+                    for index in 0..executed.count {
+                        let position = executed.position + index as Position;
+                        self.begin_sources(position);
+                        self.touched.turn_to(executed.thread);
                         let insn = &unit.instructions[index];
                         if position >= self.start
                             && let Some(operands) = events.operands(executed, index)
                         {
-                            let restored = events.restored(insn, position);
+                            let site = events.site(executed, index).filter(|_| !insn.shown);
                             let decided = events.decided(executed, index);
-                            self.over_instruction(insn, position, decided, operands, restored);
+                            let thread = executed.thread;
+                            let instance =
+                                Instance { insn, thread, position, decided, site, operands };
+                            self.over_instruction(&instance, events);
                         }
                     }
                 }
@@ -89,40 +127,68 @@ impl Spread<'_> {
         }
     }
 
-    fn over_instruction(
-        &mut self,
-        insn: &Known,
-        position: Position,
-        decided: Option<Position>,
-        operands: &[Range<u64>],
-        restored: Option<&Restored>,
-    ) {
-        let decided = decided.is_some_and(|decided| self.deciding.contains(&decided));
+    /// Touches what is a source from here on.
+    fn begin_sources(&mut self, position: Position) {
+        while let [source, rest @ ..] = self.sources
+            && source.position <= position
+        {
+            self.sources = rest;
+            self.touched.turn_to(source.thread);
+            self.touched.turn_to_wanter(Wanter::default());
+            source.cells.iter().for_each(|cells| self.touched.want_cells(cells.clone()));
+            source.memory.iter().for_each(|bytes| self.touched.want_memory(bytes.clone()));
+        }
+    }
+
+    fn over_instruction(&mut self, instance: &Instance, events: &Events) {
+        let Instance { insn, position, decided, operands, .. } = *instance;
+        let decided = decided.and_then(|decided| self.deciding.get(&decided)).copied();
         let executed = backward::Executed { effects: &insn.effects, operands };
         let decides = self.forward.decides(executed, &self.touched);
-        if let Some(restored) = restored {
+        let made = self.forward.of(executed, decided.is_some(), &self.touched);
+        if let Some(restored) = events.restored(insn, position) {
             // What was put aside comes back as it was, whoever had it brought back.
-            self.forward.over(executed, decided, &mut self.touched);
+            self.forward.spread(executed, &mut self.touched);
             self.touched.take_wanted(restored.kept.cells());
-            for cell in self.stored.get(&restored.saved).into_iter().flatten() {
+            for (cell, wanter) in self.stored.get(&restored.saved).into_iter().flatten() {
+                self.touched.turn_to_wanter(*wanter);
                 self.touched.want_cells(*cell..cell + 1);
             }
             self.put_aside.insert(restored.saved);
             return;
         }
         if let Some((kept, _)) = insn.keeping.stores {
-            let touched: Vec<Cell> =
-                kept.cells().filter(|cell| self.touched.has_cells(*cell..cell + 1)).collect();
+            let own = kept.cells().filter(|cell| self.touched.has_cells(*cell..cell + 1));
+            let touched: Vec<(Cell, Wanter)> =
+                own.map(|cell| (cell, self.touched.who_wanted_cell(cell))).collect();
             if !touched.is_empty() {
                 self.stored.insert(position, touched);
             }
         }
-        let touched = self.forward.over(executed, decided, &mut self.touched);
-        if touched || decides || decided {
+        let belongs = made.is_some() || decides || decided.is_some();
+        if belongs {
+            let toucher = self.forward.toucher(executed, &self.touched);
+            let via = match (made, decides || toucher.is_some()) {
+                (_, false) => Via::Decided,
+                (Some(area), true) => Via::Made(area),
+                (None, true) => Via::Tested,
+            };
+            let wanter = self.explain(instance, toucher.or(decided).unwrap_or_default(), via);
+            self.touched.turn_to_wanter(wanter);
             self.slice.instructions.push((position, insn.address));
             if self.control && insn.turn != Turn::None {
-                self.deciding.insert(position);
+                self.deciding.insert(position, wanter);
             }
         }
+        self.forward.spread(executed, &mut self.touched);
+    }
+
+    /// Notes why an instruction belongs to the slice.
+    fn explain(&mut self, instance: &Instance, toucher: Wanter, via: Via) -> Wanter {
+        let Some(reasons) = &mut self.reasons else {
+            return Wanter::default();
+        };
+        let of = (instance.thread, instance.position);
+        reasons.add(instance.insn.address, instance.site, of, toucher, || via)
     }
 }
