@@ -9,6 +9,7 @@ mod calls;
 mod copies;
 mod copying;
 mod gait;
+mod inputs;
 mod look;
 mod memory;
 mod modules;
@@ -20,6 +21,7 @@ mod session;
 mod turns;
 
 pub(crate) use gait::TIMER_SIGNAL;
+pub(crate) use inputs::Read;
 pub use look::{Look, Observer, Scene, Then};
 pub use modules::Module;
 pub use outputs::Outputs;
@@ -38,6 +40,7 @@ use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
 use calls::Calls;
 use iced_x86::Code;
+use inputs::Inputs;
 use modules::Modules;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -84,8 +87,11 @@ pub struct Replayer {
     log: Rc<Vec<u8>>,
     /// How much of that part a traced process has used.
     taken: usize,
-    /// What was written to memory that the trace does not tell of yet.
+    /// What was written to memory that the trace does not tell of yet, and what was mapped of
+    /// files.
     untold_writes: Vec<Range<Address>>,
+    untold_maps: Vec<Read>,
+    inputs: Inputs,
     /// What the running thread will stop for.
     next: Option<Stop>,
     /// Vector registers for the thread that is resumed next.
@@ -163,6 +169,8 @@ impl Replayer {
             log: Rc::default(),
             taken: 0,
             untold_writes: Vec::new(),
+            untold_maps: Vec::new(),
+            inputs: Inputs::default(),
             next: None,
             vectors: None,
             objects: Objects::default(),
@@ -264,9 +272,17 @@ impl Supervisor {
         self.replays().then(|| self.when(tid))
     }
 
-    /// What the trace is to tell was written to memory.
-    pub(crate) fn untold_writes(&mut self, tid: Tid) -> Vec<Range<Address>> {
-        std::mem::take(&mut self.replayer(tid).untold_writes)
+    /// What the trace is to tell was written to memory, and what of that was read from somewhere,
+    /// when a thread goes on with this as the result of its call, if it has made one.
+    pub(crate) fn untold_writes(
+        &mut self,
+        tid: Tid,
+        result: u64,
+    ) -> (Vec<Range<Address>>, Vec<Read>) {
+        let writes = std::mem::take(&mut self.replayer(tid).untold_writes);
+        let mut reads = std::mem::take(&mut self.replayer(tid).untold_maps);
+        reads.extend(self.inputs_read(tid, result, &writes));
+        (writes, reads)
     }
 
     /// Takes from a new process all that is not the engine's, and begins.
@@ -286,6 +302,9 @@ impl Supervisor {
 
     /// The thread has stopped; what is recorded is done, and the next one goes on.
     pub(crate) fn replay_stop(&mut self, tid: Tid, at: &Registers, cause: Cause) -> Outcome<()> {
+        if let Cause::Call(_) = cause {
+            self.note_call(tid, at);
+        }
         let at = &settled_at(at, cause);
         // Where they differ, nobody looks; what follows is told by the recorded ones.
         let registers = self.check_stop(tid, at, cause)?;

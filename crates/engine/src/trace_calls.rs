@@ -2,12 +2,13 @@
 
 use crate::ptrace::Registers;
 use crate::recording::recorded;
+use crate::replaying::Read;
 use crate::supervisor::Supervisor;
 use crate::task::Tid;
 use std::sync::Arc;
 use why_trace::register::{RDI, number};
 use why_trace::shape::{Numbered, Planner};
-use why_trace::{FS_BASE, GS_BASE, MOMENT, RECOUNT, REPEATED, STACK, THREAD, UNDO, WROTE};
+use why_trace::{FS_BASE, GS_BASE, MOMENT, READ, RECOUNT, REPEATED, STACK, THREAD, UNDO, WROTE};
 use why_translate::context::{APP_GS, TRACE_NEXT};
 use why_translate::{SpanDetail, Unit};
 
@@ -33,8 +34,13 @@ impl Supervisor {
             self.trace_record(tid, GS_BASE, bases.1);
         }
         if let Some((event, ticks)) = self.recorded_moment(tid) {
-            for range in self.untold_writes(tid) {
+            let (writes, reads) = self.untold_writes(tid, registers.rax);
+            for range in writes {
                 self.trace_words(tid, WROTE, &[range.start, range.end - range.start]);
+            }
+            for Read { bytes, stream, offset } in reads {
+                let size = bytes.end - bytes.start;
+                self.trace_words(tid, READ, &[bytes.start, size, stream, offset]);
             }
             self.trace_words(tid, MOMENT, &[event, ticks]);
         }

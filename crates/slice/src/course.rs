@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use why_trace::plan::{Before, Values};
 use why_trace::{
-    FIRST_UNIT_ID, FS_BASE, GS_BASE, MOMENT, RECOUNT, REPEATED, STACK, THREAD, UNDO, WROTE,
+    FIRST_UNIT_ID, FS_BASE, GS_BASE, MOMENT, READ, RECOUNT, REPEATED, STACK, THREAD, UNDO, WROTE,
 };
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -99,6 +99,18 @@ pub struct Wrote {
     pub bytes: Range<u64>,
 }
 
+/// Bytes that came from outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    /// How many instructions had been executed then.
+    pub at: Position,
+    pub thread: u64,
+    pub bytes: Range<u64>,
+    /// The stream, and from which byte of it on.
+    pub stream: u64,
+    pub offset: u64,
+}
+
 /// Who is told what happened.
 pub trait Sink {
     fn executed(&mut self, _executed: Executed<'_>) {}
@@ -108,6 +120,9 @@ pub trait Sink {
 
     /// Somebody else wrote to memory.
     fn wrote(&mut self, _wrote: Wrote) {}
+
+    /// What was written last came from outside.
+    fn read(&mut self, _input: Input) {}
 
     /// A thread goes on there, which is a moment of a recording.
     fn moment(&mut self, _moment: Moment) {}
@@ -193,6 +208,11 @@ impl Course {
                 let bytes = *at..at.wrapping_add(*size);
                 self.saves.wrote(bytes.clone());
                 sink.wrote(Wrote { at: self.position, by: self.thread.last, bytes });
+            }
+            (READ, [at, size, stream, offset]) => {
+                let bytes = *at..at.wrapping_add(*size);
+                let (stream, offset) = (*stream, *offset);
+                sink.read(Input { at: self.position, thread: self.number, bytes, stream, offset });
             }
             (MOMENT, [event, ticks]) => {
                 let (position, event, ticks) = (self.position, *event, *ticks);

@@ -21,12 +21,7 @@ impl Forward {
 
     /// Finds out what the instruction makes of what is touched; where it decided that the
     /// instruction is executed at all, whatever it does. The first thing that it makes of it.
-    pub fn of(
-        &mut self,
-        executed: Executed<'_>,
-        decided: bool,
-        touched: &Touched,
-    ) -> Option<Area> {
+    pub fn of(&mut self, executed: Executed<'_>, decided: bool, touched: &Touched) -> Option<Area> {
         self.becomes.clear();
         for part in &executed.effects.parts {
             self.of_part(executed, part, decided, touched);

@@ -1,7 +1,7 @@
 //! A region that is kept in a file: behind the chunks there is all else, and behind that where
 //! it begins.
 
-use crate::course::Moment;
+use crate::course::{Input, Moment};
 use crate::region::{Chunk, Region, RegionError};
 use crate::store::{Store, Stored};
 use crate::units::Surroundings;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use why_trace::shape::Shape;
 
 /// Ends the file. A number that says how the rest is to be read.
-const MARK: [u8; 8] = *b"why-reg1";
+const MARK: [u8; 8] = *b"why-reg2";
 
 /// What is last in the file takes so many bytes.
 const END: usize = 48;
@@ -26,6 +26,7 @@ struct Index<'a> {
     units: &'a [(Arc<Shape>, Surroundings)],
     chunks: &'a [Chunk],
     moments: &'a [Moment],
+    inputs: &'a [Input],
     length: u64,
 }
 
@@ -34,6 +35,7 @@ struct OwnedIndex {
     units: Vec<(Shape, Surroundings)>,
     chunks: Vec<Chunk>,
     moments: Vec<Moment>,
+    inputs: Vec<Input>,
     length: u64,
 }
 
@@ -43,8 +45,8 @@ impl Region {
         if !matches!(self.store, Store::File { .. }) {
             return Ok(());
         }
-        let Region { chunks, moments, length, .. } = self;
-        let index = Index { units, chunks, moments, length: *length };
+        let Region { chunks, moments, inputs, length, .. } = self;
+        let index = Index { units, chunks, moments, inputs, length: *length };
         let bytes = postcard::to_stdvec(&index).map_err(|_| RegionError::Damaged)?;
         let packed = zstd::bulk::compress(&bytes, 1)?;
         let place = (self.store.add(&packed)?, bytes.len());
@@ -71,10 +73,11 @@ impl Region {
         let store = Store::file(file)?;
         let packed = store.read(place)?;
         let bytes = zstd::bulk::decompress(&packed, unpacked.min(LARGEST))?;
-        let OwnedIndex { units, chunks, moments, length } =
+        let OwnedIndex { units, chunks, moments, inputs, length } =
             postcard::from_bytes(&bytes).map_err(damaged)?;
         let (units_known, by_id) = (Vec::new(), Vec::new());
-        let mut region = Region { units: units_known, by_id, chunks, store, moments, length };
+        let mut region =
+            Region { units: units_known, by_id, chunks, store, moments, inputs, length };
         let mut factory = InstructionInfoFactory::new();
         for (shape, surroundings) in &units {
             region.add_unit(shape, surroundings, &mut factory);

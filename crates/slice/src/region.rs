@@ -2,6 +2,7 @@
 //! threads were at the beginning of each.
 
 use crate::control::Position;
+pub use crate::course::Input;
 use crate::course::{Course, Moment, Room, Sink, Unknown};
 use crate::events::{Event, Events};
 use crate::positions::Positions;
@@ -42,6 +43,8 @@ pub struct Region {
     pub(crate) store: Store,
     /// Where it is in a recording.
     pub(crate) moments: Vec<Moment>,
+    /// What came from outside, in the order of time.
+    pub inputs: Vec<Input>,
     /// How many instructions there are.
     pub length: Position,
 }
@@ -68,18 +71,25 @@ pub struct Builder<W> {
     kept: Vec<(Arc<Shape>, Surroundings)>,
 }
 
-/// Only moments are of interest yet.
-struct Moments<'a>(&'a mut Vec<Moment>);
+/// Only moments and inputs are of interest yet.
+struct Noted<'a> {
+    moments: &'a mut Vec<Moment>,
+    inputs: &'a mut Vec<Input>,
+}
 
-impl Sink for Moments<'_> {
+impl Sink for Noted<'_> {
+    fn read(&mut self, input: Input) {
+        self.inputs.push(input);
+    }
+
     fn moment(&mut self, moment: Moment) {
         // Where the same way goes on, nothing is new.
         let follows = |last: &Moment| {
             last.event == moment.event
                 && moment.ticks.wrapping_sub(last.ticks) == moment.position - last.position
         };
-        if !self.0.last().is_some_and(follows) {
-            self.0.push(moment);
+        if !self.moments.last().is_some_and(follows) {
+            self.moments.push(moment);
         }
     }
 }
@@ -102,6 +112,7 @@ impl<W: Ways> Builder<W> {
             chunks: Vec::new(),
             store,
             moments: Vec::new(),
+            inputs: Vec::new(),
             length: 0,
         };
         Builder {
@@ -128,9 +139,9 @@ impl<W: Ways> Builder<W> {
 
     /// The next record.
     pub fn record(&mut self, id: u32, slots: &[u64]) -> Result<(), RegionError> {
-        let Region { units, by_id, moments, .. } = &mut self.region;
+        let Region { units, by_id, moments, inputs, .. } = &mut self.region;
         let (course, room) = (&mut self.course, &mut self.room);
-        course.read(id.into(), slots, by_id, units, room, &mut Moments(moments))?;
+        course.read(id.into(), slots, by_id, units, room, &mut Noted { moments, inputs })?;
         self.packer.add(id, slots);
         if course.position - self.before.position >= self.chunk {
             self.end_chunk()?;
@@ -147,8 +158,8 @@ impl<W: Ways> Builder<W> {
     }
 
     pub fn finish(mut self) -> Result<Region, RegionError> {
-        let Region { units, moments, .. } = &mut self.region;
-        self.course.settle(units, &mut self.room, &mut Moments(moments));
+        let Region { units, moments, inputs, .. } = &mut self.region;
+        self.course.settle(units, &mut self.room, &mut Noted { moments, inputs });
         self.end_chunk()?;
         self.region.length = self.course.position;
         self.region.keep(&self.kept)?;

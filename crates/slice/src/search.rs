@@ -144,7 +144,8 @@ impl Search<'_> {
             }
             let insn = &unit.instructions[index];
             let is_waiting = self.is_waiting(position);
-            if !is_waiting && !self.wanted.may_have(insn.defines) && insn.keeping.writes.is_empty() {
+            if !is_waiting && !self.wanted.may_have(insn.defines) && insn.keeping.writes.is_empty()
+            {
                 continue;
             }
             while self.is_waiting(position) {

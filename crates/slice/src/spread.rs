@@ -99,7 +99,8 @@ impl Spread<'_> {
         for event in &events.all {
             match event {
                 Event::Wrote(wrote) => {
-                    self.begin_sources(wrote.at);
+                    // What is read is written first.
+                    self.begin_sources_before(wrote.at);
                     if wrote.at > self.start {
                         self.touched.take_any(wrote.bytes.clone());
                     }
@@ -108,7 +109,7 @@ impl Spread<'_> {
                     let unit = &self.units[executed.unit];
                     for index in 0..executed.count {
                         let position = executed.position + index as Position;
-                        self.begin_sources(position);
+                        self.begin_sources_before(position + 1);
                         self.touched.turn_to(executed.thread);
                         let insn = &unit.instructions[index];
                         if position >= self.start
@@ -127,10 +128,10 @@ impl Spread<'_> {
         }
     }
 
-    /// Touches what is a source from here on.
-    fn begin_sources(&mut self, position: Position) {
+    /// Touches what is a source before a position.
+    fn begin_sources_before(&mut self, position: Position) {
         while let [source, rest @ ..] = self.sources
-            && source.position <= position
+            && source.position < position
         {
             self.sources = rest;
             self.touched.turn_to(source.thread);

@@ -120,7 +120,8 @@ impl Unit {
         let first_access: Vec<usize> = (0..=shape.instructions.len()).map(first).collect();
         let (mut instructions, mut steps): (Vec<Known>, Vec<Step>) = (Vec::new(), Vec::new());
         let mut writes = Vec::new();
-        for (index, (insn, surrounding)) in shape.instructions.iter().zip(&surroundings.0).enumerate()
+        for (index, (insn, surrounding)) in
+            shape.instructions.iter().zip(&surroundings.0).enumerate()
         {
             let Surrounding { turn, shown, may_meet } = *surrounding;
             let effects = effects(insn, factory);

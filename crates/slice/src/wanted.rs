@@ -102,7 +102,15 @@ impl Default for Wanted {
         let (others, memory) = (FxHashMap::default(), FxHashMap::default());
         let cells = [0; CELL_WORDS];
         let groups = Groups::default();
-        Wanted { thread: 0, cells, groups, others, memory, wanter: Wanter::default(), cell_wanters: None }
+        Wanted {
+            thread: 0,
+            cells,
+            groups,
+            others,
+            memory,
+            wanter: Wanter::default(),
+            cell_wanters: None,
+        }
     }
 }
 
@@ -186,7 +194,8 @@ impl Wanted {
         for (number, bits) in words(bytes) {
             let page = self.memory.entry(number).or_insert_with(|| {
                 let asked = self.cell_wanters.is_some();
-                let wanters = if asked { vec![Wanter::default(); PAGE as usize] } else { Vec::new() };
+                let wanters =
+                    if asked { vec![Wanter::default(); PAGE as usize] } else { Vec::new() };
                 Box::new(Page { words: [0; 64], wanters })
             });
             let mut new = bits.mask & !page.words[bits.word];
@@ -295,8 +304,11 @@ impl Wanted {
             let first = (number * PAGE).wrapping_add(bits.word as u64 * WORD);
             if !taken.is_long {
                 let distance = start.wrapping_sub(first) as i64;
-                taken.mask |=
-                    if distance >= 0 { found >> distance } else { found << distance.unsigned_abs() };
+                taken.mask |= if distance >= 0 {
+                    found >> distance
+                } else {
+                    found << distance.unsigned_abs()
+                };
                 continue;
             }
             while found != 0 {

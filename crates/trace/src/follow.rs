@@ -5,8 +5,8 @@ use crate::known::Known;
 use crate::register::{RSP, number};
 use crate::shape::{Shape, repeated_pointer};
 use crate::{
-    FIRST_UNIT_ID, FS_BASE, GS_BASE, Header, MOMENT, Malformed, RECOUNT, REPEATED, STACK, THREAD,
-    UNDO, WROTE, Word,
+    FIRST_UNIT_ID, FS_BASE, GS_BASE, Header, MOMENT, Malformed, READ, RECOUNT, REPEATED, STACK,
+    THREAD, UNDO, WROTE, Word,
 };
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register};
 use rustc_hash::FxHashMap;
@@ -129,7 +129,7 @@ impl Follower {
 
     fn special(&mut self, id: u32, slots: &[Word]) -> Option<()> {
         // Whoever wrote to memory had no instruction for it.
-        if matches!(id, WROTE | MOMENT) && slots.len() == 2 {
+        if matches!((id, slots.len()), (WROTE | MOMENT, 2) | (READ, 4)) {
             return Some(());
         }
         let &[value] = slots else {

@@ -52,6 +52,9 @@ pub const WROTE: u32 = 8;
 /// Where that is in a recording: the event with which the thread went on, and how many
 /// instructions lie in between.
 pub const MOMENT: u32 = 9;
+/// What was written last was read from somewhere: where it is and how many bytes, the stream, and
+/// from which byte of that on.
+pub const READ: u32 = 10;
 
 pub const HEADER_BYTES: usize = 8;
 
@@ -156,7 +159,7 @@ impl Counter {
     fn special(&self, header: Header, value: Word) -> Option<u64> {
         match (u32::try_from(header.id()).ok()?, header.slots()) {
             (THREAD | STACK | FS_BASE | GS_BASE | REPEATED, 1) => Some(0),
-            (WROTE | MOMENT, 2) => Some(0),
+            (WROTE | MOMENT, 2) | (READ, 4) => Some(0),
             (UNDO | RECOUNT, 1) => Some(u64::from_le_bytes(value).wrapping_neg()),
             _ => None,
         }

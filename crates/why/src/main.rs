@@ -2,6 +2,7 @@
 //! subcommand. It never touches ptrace itself.
 
 mod accesses;
+mod chop;
 mod criterion;
 mod doctor;
 mod executions;
@@ -47,6 +48,7 @@ enum Command {
     Replay(replay::Args),
     Print(print::Args),
     Slice(slice::Args),
+    Chop(chop::Args),
     Pack(pack::Args),
     Ls(recordings::ListArgs),
     Info(recordings::InfoArgs),
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Ok(Cli { command: Command::Replay(args) }) => replay::main(args),
         Ok(Cli { command: Command::Print(args) }) => print::main(&args),
         Ok(Cli { command: Command::Slice(args) }) => slice::main(&args),
+        Ok(Cli { command: Command::Chop(args) }) => chop::main(&args),
         Ok(Cli { command: Command::Pack(args) }) => pack::main(&args),
         Ok(Cli { command: Command::Ls(args) }) => recordings::list(&args),
         Ok(Cli { command: Command::Info(args) }) => recordings::info(&args),

@@ -86,6 +86,15 @@ pub struct Question<'a> {
 }
 
 impl Question<'_> {
+    /// The same, to keep.
+    pub fn into_answer(self) -> Result<Answer, String> {
+        self.answer().map_err(str::to_owned)?;
+        match self.told {
+            Some(Ok(answer)) => Ok(*answer),
+            _ => unreachable!("it was just seen"),
+        }
+    }
+
     pub fn answer(&self) -> Result<&Answer, &str> {
         match &self.told {
             Some(Ok(answer)) => match &answer.value {

@@ -148,6 +148,7 @@ impl Supervisor {
             return self.replay_stop(tid, &registers, Cause::Call(registers.rax as u32));
         };
         replayer.taken += call.size();
+        self.note_call(tid, &registers);
         if !call.written.is_empty() {
             let at = if call.number == GETTIMEOFDAY { registers.rdi } else { registers.rsi };
             self.replay_write(tid, at, call.written)?;

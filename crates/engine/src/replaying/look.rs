@@ -58,11 +58,20 @@ impl Look {
     }
 }
 
+impl Look {
+    pub(super) fn opened(&self, stream: u64, name: &str) {
+        self.observer.borrow_mut().opened(stream, name);
+    }
+}
+
 pub trait Observer {
     /// Code of a file has been mapped: the addresses in it that are to be watched.
     fn mapped(&mut self, _module: &Module) -> Vec<Address> {
         Vec::new()
     }
+
+    /// The process has opened a file, or mapped it: a stream that the trace tells of by number.
+    fn opened(&mut self, _stream: u64, _name: &str) {}
 
     /// A thread is about to execute the instruction at a watched address. Whoever goes back
     /// sees it again.

@@ -1,5 +1,6 @@
 //! The map of memory, as the stream tells it.
 
+use super::inputs::Read;
 use super::modules::Module;
 use super::objects::new_object;
 use super::{Replayer, diverged};
@@ -115,6 +116,11 @@ impl Supervisor {
             }
         }
         self.forget_modules(tid, &range);
+        if let (Source::File { offset, name, .. }, true) = (source, self.options.tool.traces()) {
+            let (stream, offset) = (self.begin_stream(tid, None, name), *offset);
+            let bytes = range.clone();
+            self.replayer(tid).untold_maps.push(Read { bytes, stream, offset });
+        }
         if let Source::File { hash, offset, name } = source {
             let (executable, name) = (access.execute, name.clone());
             let module = Module { range, offset: *offset, executable, hash: *hash, name };

@@ -1,7 +1,7 @@
 //! A slice as people read it: a tree of lines.
 
-use crate::slice::lines::{Kind, Line, Lines};
-use crate::slice::values::Seen;
+use super::lines::Kind;
+use super::shown::ShownLine;
 use std::collections::HashMap;
 
 /// What fits on a screen.
@@ -12,25 +12,22 @@ const LONGEST_VALUE: usize = 40;
 const DEEPEST: usize = 10;
 
 pub struct Tree<'a> {
-    lines: &'a [Line],
-    seen: &'a [Option<Seen>],
+    lines: &'a [ShownLine],
     children: HashMap<Option<usize>, Vec<usize>>,
     sources: HashMap<String, Option<Vec<String>>>,
 }
 
 impl<'a> Tree<'a> {
-    /// Of the first lines: whoever they depend on is among them.
-    pub fn new(lines: &'a Lines, shown: usize, seen: &'a [Option<Seen>]) -> Tree<'a> {
-        let lines = &lines.all[..shown];
+    /// Whoever depends on a line is among them.
+    pub fn new(lines: &'a [ShownLine]) -> Tree<'a> {
         let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
         for (number, line) in lines.iter().enumerate() {
             children.entry(line.parent).or_default().push(number);
         }
         for siblings in children.values_mut() {
-            // What was executed last comes first.
-            siblings.sort_by_key(|number| (lines[*number].kind, lines[*number].reason));
+            siblings.sort_by_key(|number| (lines[*number].because, lines[*number].order));
         }
-        Tree { lines, seen, children, sources: HashMap::new() }
+        Tree { lines, children, sources: HashMap::new() }
     }
 
     pub fn text(&mut self) -> String {
@@ -55,24 +52,20 @@ impl<'a> Tree<'a> {
     fn line(&mut self, number: usize, depth: usize) -> String {
         let line = &self.lines[number];
         let indent = "  ".repeat(depth.min(DEEPEST));
-        let mark = match line.kind {
+        let mark = match line.because {
             // That a condition was computed from it says the line above.
             Kind::Value | Kind::Condition => "",
             Kind::Address => "where: ",
             Kind::Decided => "when: ",
         };
-        let place = match (&line.place.source, &line.place.function, &line.place.module) {
-            (Some((file, at)), _, _) => format!("{}:{at}", short(file)),
-            (None, Some(function), _) => function.clone(),
-            (None, None, Some(module)) => module.clone(),
-            (None, None, None) => "code of no file".to_owned(),
-        };
-        let text = line.place.source.as_ref().and_then(|(file, at)| self.source(file, *at));
+        let place = line.place();
+        let text = line.file.as_ref().zip(line.line).and_then(|(file, at)| self.source(file, at));
         let times = if line.times > 1 { format!(" ×{}", line.times) } else { String::new() };
         let head = format!("{indent}{mark}{place}{times}  {}", text.unwrap_or_default());
         let head = cut(head.trim_end(), COLUMNS);
-        let value = self.seen[number].as_ref().map(|seen| {
-            let told = format!("{} = {}", seen.name, brief(&seen.value));
+        let seen = line.variable.as_ref().zip(line.value.as_ref());
+        let value = seen.map(|(name, value)| {
+            let told = format!("{name} = {}", brief(value));
             match head.chars().count() + 2 + told.chars().count() <= COLUMNS {
                 true => format!("  {told}"),
                 false => format!("\n{indent}      {told}"),
@@ -92,10 +85,6 @@ impl<'a> Tree<'a> {
         let lines: &Option<Vec<String>> = self.sources.entry(file.to_owned()).or_insert_with(read);
         lines.as_ref()?.get(line.checked_sub(1)? as usize).cloned()
     }
-}
-
-pub fn short(file: &str) -> &str {
-    file.rsplit('/').next().unwrap_or(file)
 }
 
 fn brief(value: &str) -> String {

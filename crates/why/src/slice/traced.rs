@@ -22,8 +22,25 @@ pub struct Traced {
     pub region: Region,
     /// What was mapped where, the last one last.
     pub modules: Vec<Module>,
+    /// The names of the files that were opened, by the numbers of their streams.
+    streams: Vec<(u64, String)>,
     /// It was not there before.
     pub is_new: bool,
+}
+
+impl Traced {
+    /// The name of the file that a stream is of; the standard input has none.
+    pub fn stream(&self, number: u64) -> Option<&str> {
+        let found = self.streams.iter().find(|(stream, _)| *stream == number);
+        found.map(|(_, name)| name.as_str())
+    }
+}
+
+/// What is kept beside a trace.
+#[derive(Default, Serialize, Deserialize)]
+struct Beside {
+    modules: Vec<KeptModule>,
+    streams: Vec<(u64, String)>,
 }
 
 /// A module as it is kept.
@@ -70,7 +87,8 @@ pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineE
         let ways = MappedWays::new(Arc::clone(&modules), images, program.clone());
         Some(Box::new(Reader { builder: Some(Builder::create(ways, CHUNK, file)), failed: None }))
     };
-    let look = Look::silently(process, Moment::End, Box::new(Mapping(mapped)));
+    let mapping = Mapping { mapped, streams: Vec::new() };
+    let look = Look::silently(process, Moment::End, Box::new(mapping));
     let how =
         How { traced: true, look: Some(look), readers: Some(Arc::new(readers)), ..How::default() };
     let report = replay::run(recording, how)?;
@@ -79,9 +97,9 @@ pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineE
         let path = trace.path.display();
         return Err(failed(format!("the trace could not be written to {path}: {error}")));
     }
-    let modules: Vec<KeptModule> =
-        report.answer.and_then(|answer| serde_json::from_value(answer).ok()).unwrap_or_default();
-    kept.finish(&trace.path, &modules)?;
+    let beside: Option<Beside> =
+        report.answer.and_then(|answer| serde_json::from_value(answer).ok());
+    kept.finish(&trace.path, &beside.unwrap_or_default())?;
     let traced = kept.open();
     let made = traced.ok_or_else(|| failed("the trace that was just written is damaged".into()))?;
     Ok(Traced { is_new: true, ..made })
@@ -90,7 +108,7 @@ pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineE
 /// Where a trace is kept.
 struct Kept {
     trace: PathBuf,
-    modules: PathBuf,
+    beside: PathBuf,
 }
 
 /// A trace that is being written.
@@ -103,17 +121,17 @@ impl Kept {
     fn of(recording: &Recording, process: i32) -> Kept {
         let directory = recording.path.join("derived");
         let trace = directory.join(format!("trace-{process}"));
-        let modules = directory.join(format!("trace-{process}.modules"));
-        Kept { trace, modules }
+        let beside = directory.join(format!("trace-{process}.json"));
+        Kept { trace, beside }
     }
 
     /// None if it was never made, or is damaged: it can be made again.
     fn open(&self) -> Option<Traced> {
-        let modules = std::fs::read(&self.modules).ok()?;
-        let modules: Vec<KeptModule> = serde_json::from_slice(&modules).ok()?;
+        let beside = std::fs::read(&self.beside).ok()?;
+        let Beside { modules, streams } = serde_json::from_slice(&beside).ok()?;
         let region = Region::open(File::open(&self.trace).ok()?).ok()?;
         let modules = modules.into_iter().map(KeptModule::module).collect::<Option<_>>()?;
-        Some(Traced { region, modules, is_new: false })
+        Some(Traced { region, modules, streams, is_new: false })
     }
 
     fn create(&self) -> Result<Unfinished, EngineError> {
@@ -127,10 +145,10 @@ impl Kept {
         Ok(Unfinished { file, path })
     }
 
-    fn finish(&self, unfinished: &Path, modules: &[KeptModule]) -> Result<(), EngineError> {
-        let text = serde_json::to_vec(modules).expect("plain data");
+    fn finish(&self, unfinished: &Path, beside: &Beside) -> Result<(), EngineError> {
+        let text = serde_json::to_vec(beside).expect("plain data");
         let finish = || {
-            std::fs::write(&self.modules, text)?;
+            std::fs::write(&self.beside, text)?;
             std::fs::rename(unfinished, &self.trace)
         };
         let what = || format!("keeping the trace as {}", self.trace.display());
@@ -138,19 +156,27 @@ impl Kept {
     }
 }
 
-/// Notes what is mapped.
-struct Mapping(Mapped);
+/// Notes what is mapped and opened.
+struct Mapping {
+    mapped: Mapped,
+    streams: Vec<(u64, String)>,
+}
 
 impl Observer for Mapping {
     fn mapped(&mut self, module: &Module) -> Vec<u64> {
-        self.0.lock().expect("no panic").push(module.clone());
+        self.mapped.lock().expect("no panic").push(module.clone());
         Vec::new()
     }
 
+    fn opened(&mut self, stream: u64, name: &str) {
+        self.streams.push((stream, name.to_owned()));
+    }
+
     fn answer(&mut self) -> serde_json::Value {
-        let modules = self.0.lock().expect("no panic");
-        let kept: Vec<KeptModule> = modules.iter().map(KeptModule::from).collect();
-        serde_json::to_value(kept).expect("plain data")
+        let mapped = self.mapped.lock().expect("no panic");
+        let modules = mapped.iter().map(KeptModule::from).collect();
+        let streams = std::mem::take(&mut self.streams);
+        serde_json::to_value(Beside { modules, streams }).expect("plain data")
     }
 }
 

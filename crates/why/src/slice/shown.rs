@@ -1,0 +1,202 @@
+//! A slice as it is shown, kept and loaded.
+
+use super::lines::Kind;
+use super::text;
+use crate::questions::{Failure, no_answer};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::path::PathBuf;
+use why_record::store::Recording;
+use why_slice::region::Slice;
+
+/// How much of a slice is wanted, and how it is to be shown.
+#[derive(clap::Args)]
+pub struct ViewArgs {
+    /// Leave out what only decided that something was executed
+    #[arg(long)]
+    pub data: bool,
+
+    /// Leave out that, and what only selected where a value is
+    #[arg(long)]
+    pub thin: bool,
+
+    /// Do not look into these functions or files: they made what they made
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub prune: Vec<String>,
+
+    /// Go no farther than over so many lines
+    #[arg(long, value_name = "N")]
+    pub depth: Option<usize>,
+
+    /// Show at most so many lines, those that are easiest to follow
+    #[arg(long, value_name = "N", default_value_t = 24)]
+    pub lines: usize,
+
+    /// Show every line, and every instruction that was executed
+    #[arg(long)]
+    pub all: bool,
+
+    /// Print the answer as JSON
+    #[arg(long, conflicts_with = "dot")]
+    pub json: bool,
+
+    /// Print the lines as a graph for Graphviz
+    #[arg(long)]
+    pub dot: bool,
+
+    /// Print statistics at the end, on standard error
+    #[arg(long)]
+    pub stats: bool,
+}
+
+/// A slice that was found.
+pub struct Answered<'a> {
+    pub schema: &'static str,
+    pub slice: &'a Slice,
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct Shown {
+    pub schema: String,
+    pub recording: PathBuf,
+    pub criterion: String,
+    /// What was asked for, as it was.
+    pub told: String,
+    /// Those that are easiest to reach first: whoever depends on a line comes before it.
+    pub lines: Vec<ShownLine>,
+    pub left_out: Vec<String>,
+    /// Positions in the trace and addresses, the last executed first.
+    pub instances: Vec<(u64, u64)>,
+    /// How many instructions were executed in all.
+    pub traced: u64,
+    pub figures: String,
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct ShownLine {
+    pub file: Option<String>,
+    pub line: Option<u64>,
+    pub function: Option<String>,
+    pub module: Option<String>,
+    pub times: u64,
+    /// Which line depends on it; none if what was asked for does.
+    pub parent: Option<usize>,
+    pub because: Kind,
+    pub stands_for_calls: bool,
+    pub thread: u64,
+    pub position: Option<String>,
+    /// By time, the last executed first.
+    pub order: usize,
+    pub variable: Option<String>,
+    pub value: Option<String>,
+}
+
+impl Shown {
+    pub fn print(&self, view: &ViewArgs) {
+        if view.json {
+            println!("{}", self.json(view.all));
+        } else if view.dot {
+            print!("{}", self.dot());
+        } else {
+            println!("{}", self.told);
+            print!("{}", text::Tree::new(&self.lines).text());
+            if view.all {
+                self.print_instances();
+            }
+            self.left_out.iter().for_each(|line| println!("({line})"));
+        }
+        if view.stats {
+            eprintln!("why: {}", self.figures);
+        }
+    }
+
+    fn print_instances(&self) {
+        for (position, address) in &self.instances {
+            println!("{position:>12}  {address:#x}");
+        }
+    }
+
+    fn json(&self, all: bool) -> serde_json::Value {
+        json!({
+            "schema": self.schema,
+            "recording": self.recording,
+            "criterion": self.criterion,
+            "answer": {
+                "told": self.told,
+                "lines": self.lines,
+                "instances": all.then_some(&self.instances),
+            },
+            "left_out": self.left_out,
+            "stats": { "traced": self.traced, "in_slice": self.instances.len() },
+        })
+    }
+
+    /// For Graphviz: arrows lead from what depends to what it depends on.
+    fn dot(&self) -> String {
+        let quoted = |text: &str| format!("{:?}", text);
+        let mut out = format!("digraph slice {{\n  criterion [label={}];\n", quoted(&self.told));
+        for (number, line) in self.lines.iter().enumerate() {
+            let value = line.variable.as_ref().zip(line.value.as_ref());
+            let value = value.map(|(name, value)| format!("\n{name} = {value}"));
+            let label = line.place() + &value.unwrap_or_default();
+            out += &format!("  l{number} [label={}];\n", quoted(&label));
+            let from = line.parent.map_or("criterion".to_owned(), |parent| format!("l{parent}"));
+            let because = format!("{:?}", line.because).to_lowercase();
+            out += &format!("  {from} -> l{number} [label=\"{because}\"];\n");
+        }
+        out + "}\n"
+    }
+
+    /// Keeps it in the recording.
+    pub fn save(&self, recording: &Recording, name: &str) -> Result<(), Failure> {
+        let path = path(recording, name)?;
+        let text = serde_json::to_vec(self).expect("plain data");
+        let save = || {
+            std::fs::create_dir_all(path.parent().expect("it has one"))?;
+            std::fs::write(&path, text)
+        };
+        save().map_err(|error| Failure::NoAnswer(format!("writing {}: {error}", path.display())))
+    }
+
+    pub fn load(recording: &Recording, name: &str) -> Result<Shown, Failure> {
+        let path = path(recording, name)?;
+        let text = std::fs::read(&path).map_err(|error| {
+            let kept: Vec<String> = kept(recording);
+            let kept = if kept.is_empty() { "none".to_owned() } else { kept.join(", ") };
+            no_answer(format!("reading {}: {error}; kept slices: {kept}", path.display()))
+        })?;
+        let damaged = |_| no_answer(format!("{} is damaged; make it again", path.display()));
+        serde_json::from_slice(&text).map_err(damaged)
+    }
+}
+
+fn path(recording: &Recording, name: &str) -> Result<PathBuf, Failure> {
+    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains('/');
+    let misused = || Failure::Misused(format!("{name:?} cannot be the name of a slice"));
+    plain.then(|| recording.path.join("slices").join(format!("{name}.json"))).ok_or_else(misused)
+}
+
+/// The names of the slices that were kept.
+fn kept(recording: &Recording) -> Vec<String> {
+    let files = std::fs::read_dir(recording.path.join("slices")).into_iter().flatten().flatten();
+    let name = |file: std::fs::DirEntry| {
+        Some(file.file_name().to_str()?.strip_suffix(".json")?.to_owned())
+    };
+    let mut names: Vec<String> = files.filter_map(name).collect();
+    names.sort();
+    names
+}
+
+impl ShownLine {
+    /// `file:line`, or what else there is to tell where it is.
+    pub fn place(&self) -> String {
+        match (&self.file, self.line, &self.function, &self.module) {
+            (Some(file), Some(line), ..) => {
+                format!("{}:{line}", file.rsplit('/').next().unwrap_or(file))
+            }
+            (_, _, Some(function), _) => function.clone(),
+            (_, _, None, Some(module)) => module.clone(),
+            _ => "code of no file".to_owned(),
+        }
+    }
+}

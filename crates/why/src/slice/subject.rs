@@ -1,0 +1,280 @@
+//! What a slice is of: a value at a moment of a recorded process, and the process's trace.
+
+use super::lines::{Line, Lines, Sources};
+use super::shown::{Answered, Shown, ShownLine, ViewArgs};
+use super::traced::{self, Traced};
+use super::values::{self, Asked, Seen};
+use crate::images::Images;
+use crate::questions::answer::{Answer, ValueSeen};
+use crate::questions::{self, Failure, Stats, no_answer};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use why_record::position::{Moment, Position};
+use why_record::store::Recording;
+use why_slice::backward::Area;
+use why_slice::reasons::Via;
+use why_slice::region::{Criterion, Region, RegionError, Slice};
+
+pub struct Subject {
+    pub recording: Recording,
+    pub process: i32,
+    /// As it was asked.
+    pub question: String,
+    pub answer: Answer,
+    place: Position,
+    pub traced: Traced,
+    /// The program's own file.
+    program: PathBuf,
+    stats: Stats,
+    tracing: Duration,
+    slicing: Duration,
+}
+
+impl Subject {
+    pub fn of(words: &[String]) -> Result<Subject, Failure> {
+        let (recording, mut questions) = questions::understand(words)?;
+        let [question] = questions.as_slice() else {
+            let two = "a slice is of one value: give one criterion, behind the recording's name";
+            return Err(Failure::Misused(two.to_owned()));
+        };
+        let process = question.process;
+        let mut stats = Stats::default();
+        questions::ask(&recording, &mut questions, false, &mut stats)?;
+        let question = questions.pop().expect("there is one");
+        let text = question.text.to_owned();
+        let answer = question.into_answer().map_err(no_answer)?;
+        let Ok(Moment::At(place)) = answer.position.parse() else {
+            let message = format!("{} is no moment of a process", answer.position);
+            return Err(Failure::NoAnswer(message));
+        };
+        let begun = Instant::now();
+        let traced = traced::of_process(&recording, process).map_err(no_answer)?;
+        let tracing = begun.elapsed();
+        let manifest = recording.manifest().map_err(no_answer)?;
+        let program = program(&traced, manifest.command.first().map_or("", String::as_str));
+        Ok(Subject {
+            recording,
+            process,
+            question: text,
+            answer,
+            place,
+            traced,
+            program,
+            stats,
+            tracing,
+            slicing: Duration::ZERO,
+        })
+    }
+
+    fn sources(&self) -> Sources<'_> {
+        let mut images = Images::new(self.recording.files());
+        Sources::new(&self.traced.modules, &mut images, &self.program)
+    }
+
+    /// What is looked for.
+    pub fn criterion(&self, view: &ViewArgs) -> Result<Criterion, Failure> {
+        let origins = &self.answer.origins;
+        if self.answer.value.is_some() && origins.is_empty() {
+            return Err(Failure::NoAnswer(format!(
+                "{}: the compiler knew this value when it made the program: nothing that was \
+                 executed made it",
+                self.question
+            )));
+        }
+        Ok(Criterion {
+            // Why it came there, if no value is asked for.
+            address: self.place.pc.filter(|_| self.answer.value.is_none()),
+            pruned: self.pruned(&view.prune)?,
+            ..self.source()?
+        })
+    }
+
+    /// The value, as where something else begins.
+    pub fn source(&self) -> Result<Criterion, Failure> {
+        let place = self.place;
+        let position = self.traced.region.position(place.event, place.ticks);
+        let position = position.ok_or_else(|| {
+            no_answer(format!("{} is not in the trace of the process", self.answer.position))
+        })?;
+        let origins = &self.answer.origins;
+        Ok(Criterion {
+            position,
+            thread: self.answer.thread as u64,
+            cells: origins.cells.clone(),
+            memory: origins.memory.clone(),
+            ..Criterion::default()
+        })
+    }
+
+    /// Code that is not looked into.
+    fn pruned(&self, names: &[String]) -> Result<Vec<Range<u64>>, Failure> {
+        let sources = self.sources();
+        let mut pruned = sources.loader();
+        for name in names {
+            let found = sources.code_named(name);
+            if found.is_empty() {
+                return Err(Failure::NoAnswer(format!(
+                    "there is no function or file {name} in what was mapped, so it cannot be \
+                     pruned"
+                )));
+            }
+            pruned.extend(found);
+        }
+        Ok(pruned)
+    }
+
+    /// Finds something in the trace.
+    pub fn timed(
+        &mut self,
+        find: impl FnOnce(&Region) -> Result<Slice, RegionError>,
+    ) -> Result<Slice, Failure> {
+        let begun = Instant::now();
+        let found = find(&self.traced.region).map_err(no_answer);
+        self.slicing += begun.elapsed();
+        found
+    }
+
+    /// A slice in lines, with what they had made.
+    pub fn shown(&mut self, answered: &Answered, view: &ViewArgs) -> Result<Shown, Failure> {
+        let slice = answered.slice;
+        let lines = self.sources().fold(&slice.reasons);
+        let count = how_many(view, &lines);
+        let seen = self.seen(slice, &lines.all[..count])?;
+        let shown = |(line, seen): (&Line, Option<Seen>)| {
+            let reason = &slice.reasons[line.reason];
+            let moment = self.traced.region.moment(reason.position);
+            let (variable, value) = seen.map(|seen| (seen.name, seen.value)).unzip();
+            ShownLine {
+                file: line.place.source.as_ref().map(|(file, _)| file.clone()),
+                line: line.place.source.as_ref().map(|(_, line)| *line),
+                function: line.place.function.clone(),
+                module: line.place.module.clone(),
+                times: line.times,
+                parent: line.parent,
+                because: line.kind,
+                stands_for_calls: line.calls,
+                thread: reason.thread,
+                position: moment.map(|(event, ticks)| format!("{event}.{ticks}")),
+                order: line.reason,
+                variable,
+                value,
+            }
+        };
+        Ok(Shown {
+            schema: answered.schema.to_owned(),
+            recording: self.recording.path.clone(),
+            criterion: self.question.clone(),
+            told: self.told(),
+            lines: lines.all[..count].iter().zip(seen).map(shown).collect(),
+            left_out: self.left_out(slice, &lines, count),
+            instances: slice.instructions.clone(),
+            traced: self.traced.region.length,
+            figures: format!(
+                "{} instructions in the trace, {} in {:.3} s; {} in the slice, found in {:.3} s; \
+                 {} replays besides",
+                self.traced.region.length,
+                if self.traced.is_new { "made" } else { "opened" },
+                self.tracing.as_secs_f64(),
+                slice.instructions.len(),
+                self.slicing.as_secs_f64(),
+                self.stats.replays
+            ),
+        })
+    }
+
+    /// What was asked for, as it was.
+    fn told(&self) -> String {
+        match &self.answer.value {
+            Some(Ok(ValueSeen::Expression { expression, value, .. })) => {
+                format!("{}: {expression} = {value}", self.question)
+            }
+            Some(Ok(ValueSeen::Register { name, value })) => {
+                format!("{}: {name} = {value:#x}", self.question)
+            }
+            _ => format!("{}: {}", self.question, self.answer.position),
+        }
+    }
+
+    /// What some lines had made.
+    fn seen(&mut self, slice: &Slice, lines: &[Line]) -> Result<Vec<Option<Seen>>, Failure> {
+        let (mut numbers, mut all) = (Vec::new(), Vec::new());
+        for (number, line) in lines.iter().enumerate() {
+            let reason = &slice.reasons[line.made];
+            let area = match &reason.via {
+                Via::Made(area) => area.clone(),
+                Via::Wrote(at) => Area::Memory(*at..*at + 1),
+                Via::Decided | Via::Tested => continue,
+            };
+            if let Some((event, ticks)) = self.traced.region.moment(reason.position + 1) {
+                let moment = Position { event, ticks, pc: None };
+                numbers.push(number);
+                all.push(Asked { moment, thread: reason.thread, area });
+            }
+        }
+        let (answers, report) =
+            values::ask(&self.recording, self.process, all).map_err(no_answer)?;
+        report.iter().for_each(|report| self.stats.add(report));
+        let mut seen = vec![None; lines.len()];
+        for (number, answer) in numbers.into_iter().zip(answers) {
+            seen[number] = answer;
+        }
+        Ok(seen)
+    }
+
+    /// What is not shown, and why.
+    fn left_out(&self, slice: &Slice, lines: &Lines, shown: usize) -> Vec<String> {
+        let mut left_out = Vec::new();
+        let rest = lines.all.len() - shown;
+        if rest > 0 {
+            left_out.push(format!("{rest} more lines: --lines={} or --all", lines.all.len()));
+        }
+        let (instances, of) = (slice.instructions.len(), self.traced.region.length);
+        left_out.push(format!("{instances} of {of} instructions that were executed belong to it"));
+        if let Some((name, _)) = lines.without_source.first() {
+            let count = lines.without_source.len();
+            let instructions: u64 = lines.without_source.iter().map(|(_, count)| count).sum();
+            let others = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+            left_out.push(format!(
+                "{instructions} of them have no source and no call that has: {name}{others}"
+            ));
+        }
+        if slice.pruned > 0 {
+            left_out.push(format!(
+                "{} of the linker's own, or pruned, were not looked into",
+                slice.pruned
+            ));
+        }
+        if !slice.passed_over.is_empty() {
+            let some = slice.passed_over.iter().take(3).map(|at| format!("{at:#x}"));
+            left_out.push(format!(
+                "what {} instructions did is not known, such as {}: some may be missing",
+                slice.passed_over.len(),
+                some.collect::<Vec<_>>().join(", ")
+            ));
+        }
+        left_out
+    }
+}
+
+/// The path of the program itself.
+fn program(traced: &Traced, command: &str) -> PathBuf {
+    let name = Path::new(command).file_name();
+    let is_it = |module: &&why_engine::Module| Path::new(&module.name).file_name() == name;
+    let found = traced.modules.iter().find(is_it).map(|module| PathBuf::from(&module.name));
+    found.unwrap_or_else(|| PathBuf::from(command))
+}
+
+/// How many of the lines are shown: with each all that depends on it.
+fn how_many(view: &ViewArgs, lines: &Lines) -> usize {
+    let all = lines.all.len();
+    let most = if view.all { all } else { view.lines.min(all) };
+    let Some(depth) = view.depth else {
+        return most;
+    };
+    let mut depths: Vec<usize> = Vec::new();
+    for line in &lines.all[..most] {
+        depths.push(line.parent.map_or(1, |parent| depths[parent] + 1));
+    }
+    depths.iter().position(|own| *own > depth).unwrap_or(most)
+}
