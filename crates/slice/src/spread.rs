@@ -45,7 +45,7 @@ impl Region {
         };
         let concerned = |index: &usize| {
             let next = self.chunks.get(index + 1);
-            !next.is_some_and(|next| next.before.position <= start)
+            next.is_none_or(|next| next.before.position > start)
         };
         let chunks: Vec<usize> = (0..self.chunks.len()).filter(concerned).collect();
         self.each_chunk(&chunks, |events| spread.over(events))?;
