@@ -25,6 +25,8 @@ mod lanes;
 mod machine;
 #[path = "naive/product.rs"]
 mod product;
+#[path = "naive/random.rs"]
+mod random;
 #[path = "naive/shadow.rs"]
 mod shadow;
 #[path = "naive/slicer.rs"]
@@ -43,6 +45,9 @@ mod ways;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// So many random programs are tried.
+const RANDOM: u64 = 24;
 
 fn programs() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/naive/programs");
@@ -102,6 +107,21 @@ fn slices_of_programs_are_the_naive_ones() {
     if let Ok(only) = std::env::var("WHY_NAIVE") {
         programs.retain(|program| program.to_string_lossy().contains(&only));
     }
+    let differing = compare_all(&programs);
+    assert!(differing.is_empty(), "{differing:?} differ");
+}
+
+/// Another range of seeds is tried with `WHY_NAIVE_SEED=FIRST`.
+#[test]
+fn slices_of_random_programs_are_the_naive_ones() {
+    let first = std::env::var("WHY_NAIVE_SEED").map_or(0, |seed| seed.parse().expect("a seed"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let written = (first..first + RANDOM).map(|seed| {
+        let path = directory.path().join(format!("seed-{seed}.c"));
+        std::fs::write(&path, random::program(seed)).expect("writing a program");
+        path
+    });
+    let programs: Vec<PathBuf> = written.collect();
     let differing = compare_all(&programs);
     assert!(differing.is_empty(), "{differing:?} differ");
 }

@@ -106,6 +106,8 @@ fn asked(run: &Stepped, moments: usize) -> Vec<Asked> {
         all.push(of_register(before, thread, general, what(format!("{general:?}"))));
         let vector = Register::XMM0 + random.below(4) as u32;
         all.push(of_register(before, thread, vector, what(format!("{vector:?}"))));
+        let flag = random.below(6) as usize;
+        all.push(of_flag(before, thread, flag, what(format!("{}f", FLAGS[flag]))));
         let insn = &run.steps[before].insn;
         let names_memory =
             (0..insn.op_count()).any(|operand| insn.op_kind(operand) == iced_x86::OpKind::Memory);
@@ -150,6 +152,17 @@ fn of_register(before: usize, thread: u64, register: Register, what: String) -> 
     let cells = vec![why_effects::cells::of(register).expect("a register")];
     let criterion = Criterion { position: before as u64, thread, cells, memory: Vec::new() };
     Asked { what, wanted: Wanted { before, thread, places: At::of(register) }, criterion }
+}
+
+/// In the order of the product's cells.
+const FLAGS: [char; 6] = ['c', 'p', 'a', 'z', 's', 'o'];
+
+fn of_flag(before: usize, thread: u64, flag: usize, what: String) -> Asked {
+    let cell = why_effects::cells::CARRY + flag as why_effects::Cell;
+    let (cells, memory) = (std::iter::once(cell..cell + 1).collect(), Vec::new());
+    let criterion = Criterion { position: before as u64, thread, cells, memory };
+    let places = vec![At::Flag(FLAGS[flag])];
+    Asked { what, wanted: Wanted { before, thread, places }, criterion }
 }
 
 /// Numbers that look random (xorshift).
