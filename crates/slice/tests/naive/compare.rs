@@ -47,7 +47,8 @@ pub fn compare(run: &Stepped, moments: usize) -> Comparison {
         for (thin, data) in [(false, false), (false, true), (true, true)] {
             let counts = Counts { addresses: !thin, control: !data };
             let expected = naive.slice(&naive.found[index], counts);
-            let found = found(run, &region, &asked.criterion, Options { thin, data });
+            let found =
+                found(run, &region, &asked.criterion, Options { thin, data, reasons: false });
             comparison.slices += 1;
             comparison.instances += expected.len();
             if found != expected {
@@ -144,13 +145,13 @@ const GENERAL: [Register; 15] = [
 fn of_memory(before: usize, thread: u64, at: u64, size: u64, what: String) -> Asked {
     let places = (at..at + size).map(At::Memory).collect();
     let memory = std::iter::once(at..at + size).collect();
-    let criterion = Criterion { position: before as u64, thread, cells: Vec::new(), memory };
+    let criterion = Criterion { position: before as u64, thread, memory, ..Criterion::default() };
     Asked { what, wanted: Wanted { before, thread, places }, criterion }
 }
 
 fn of_register(before: usize, thread: u64, register: Register, what: String) -> Asked {
     let cells = vec![why_effects::cells::of(register).expect("a register")];
-    let criterion = Criterion { position: before as u64, thread, cells, memory: Vec::new() };
+    let criterion = Criterion { position: before as u64, thread, cells, ..Criterion::default() };
     Asked { what, wanted: Wanted { before, thread, places: At::of(register) }, criterion }
 }
 
@@ -159,8 +160,8 @@ const FLAGS: [char; 6] = ['c', 'p', 'a', 'z', 's', 'o'];
 
 fn of_flag(before: usize, thread: u64, flag: usize, what: String) -> Asked {
     let cell = why_effects::cells::CARRY + flag as why_effects::Cell;
-    let (cells, memory) = (std::iter::once(cell..cell + 1).collect(), Vec::new());
-    let criterion = Criterion { position: before as u64, thread, cells, memory };
+    let cells = std::iter::once(cell..cell + 1).collect();
+    let criterion = Criterion { position: before as u64, thread, cells, ..Criterion::default() };
     let places = vec![At::Flag(FLAGS[flag])];
     Asked { what, wanted: Wanted { before, thread, places }, criterion }
 }

@@ -6,7 +6,7 @@ use super::shadow::Instance;
 use super::stepped::{Step, Stepped};
 use super::ways::Function;
 use iced_x86::FlowControl;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// Code of which no symbol tells which function it is, as stubs that linkers make.
 const NAMELESS: u64 = 0;
@@ -16,12 +16,18 @@ struct Activation {
     /// What decided that it runs.
     because: Option<Instance>,
     function: u64,
-    /// The stack pointer before the call.
+    /// The stack pointer before the call, and where the caller goes on.
     stack: u64,
+    back: u64,
+    /// It only leads back to a function from which others were called in between.
+    passes: bool,
     /// When each of its branches was executed last.
     branches: HashMap<u64, Instance>,
     /// Where it was, in order.
     history: Vec<(u64, Instance)>,
+    /// Once it went on elsewhere than behind a call, the definition does not tell enough: the
+    /// branches, and such jumps, whose ways have not met, and where they do.
+    open: Option<Vec<(Instance, Option<u64>)>>,
 }
 
 /// For each step what decided over it.
@@ -36,84 +42,126 @@ pub fn decided(run: &Stepped, program: &Seen<'_>) -> Vec<Option<Instance>> {
         let activations = threads.entry(step.thread).or_default();
         let last = before.insert(step.thread, number as Instance);
         let last = last.map(|last| (last, &run.steps[last as usize]));
-        arrive(activations, step, entry, last, &decided);
-        let function = functions.entry(entry).or_insert_with(|| Function::of(program, entry));
+        let landed = arrive(activations, step, entry, last, &decided);
         let activation = activations.last_mut().expect("something runs");
-        decided.push(activation.decides(function, address));
-        let flow = step.insn.flow_control();
-        if matches!(flow, FlowControl::ConditionalBranch | FlowControl::IndirectBranch) {
-            activation.branches.insert(address, number as Instance);
+        let function = functions.entry(entry).or_insert_with(|| Function::of(program, entry));
+        if let Some(jump) = landed {
+            activation.lands(function, jump);
         }
-        activation.history.push((address, number as Instance));
+        decided.push(activation.decides(function, address));
+        activation.executes(function, address, number as Instance, &step.insn);
     }
     decided
 }
 
-/// Finds or begins the activation that a step belongs to.
+/// Finds or begins the activation that a step belongs to. The jump that led there, if it was to
+/// elsewhere than behind a call.
 fn arrive(
     activations: &mut Vec<Activation>,
     step: &Step,
     entry: u64,
     last: Option<(Instance, &Step)>,
     decided: &[Option<Instance>],
-) {
-    let stack = step.before.stack();
-    let called = last.filter(|(_, last)| {
-        matches!(last.insn.flow_control(), FlowControl::IndirectCall) || last.insn.is_call_near()
-    });
-    let new = |because, stack| Activation {
+) -> Option<Instance> {
+    let new = |because, stack, back| Activation {
         because,
         function: entry,
         stack,
+        back,
+        passes: false,
         branches: HashMap::new(),
         history: Vec::new(),
+        open: None,
     };
-    if let Some((number, last)) = called {
-        activations.push(new(Some(number), last.before.stack()));
-        return;
+    let Some((number, last)) = last else {
+        activations.push(new(None, u64::MAX, 0));
+        return None;
+    };
+    if last.insn.flow_control() == FlowControl::IndirectCall || last.insn.is_call_near() {
+        activations.push(new(Some(number), last.before.stack(), last.insn.next_ip()));
+        return None;
     }
     // Where the stack pointer is again where it was before a call, that is over.
+    let stack = step.before.stack();
+    let mut back = None;
     while activations.len() > 1 && activations.last().is_some_and(|top| top.stack <= stack) {
-        activations.pop();
+        back = activations.pop().map(|over| over.back);
     }
-    let Some(top) = activations.last() else {
-        activations.push(new(None, u64::MAX));
-        return;
-    };
+    let lands = back.is_some_and(|back| back != step.insn.ip());
+    let top = activations.last().expect("something runs");
+    let jumps = matches!(
+        last.insn.flow_control(),
+        FlowControl::ConditionalBranch | FlowControl::IndirectBranch
+    );
     if top.function == entry {
-        return;
+        return lands.then_some(number);
+    }
+    let (stack, back) = (top.stack, top.back);
+    if top.passes && activations[activations.len() - 2].function == entry {
+        let jump = if jumps { Some(number) } else { top.because };
+        activations.pop();
+        return jump;
     }
     // A jump to another function, as if it had been called instead of this one.
-    let (number, jump) = last.expect("what jumped");
-    let because = match jump.insn.flow_control() {
-        FlowControl::ConditionalBranch | FlowControl::IndirectBranch => Some(number),
-        _ => decided[number as usize],
-    };
-    let stack = top.stack;
-    activations.push(new(because, stack));
+    let because = if jumps || lands { Some(number) } else { decided[number as usize] };
+    let passes = lands;
+    activations.push(Activation { passes, ..new(because, stack, back) });
+    None
 }
 
 impl Activation {
-    fn decides(&self, function: &mut Function, address: u64) -> Option<Instance> {
+    fn decides(&mut self, function: &mut Function, address: u64) -> Option<Instance> {
         if !function.contains(address) {
             // No known way leads here.
-            return self.open(function);
+            self.opens(function);
+        }
+        if let Some(open) = &mut self.open {
+            if let Some(met) = open.iter().position(|(_, meet)| *meet == Some(address)) {
+                open.truncate(met);
+            }
+            return open.last().map(|(number, _)| *number).or(self.because);
         }
         let depends = function.depends(address);
         let branches = depends.iter().filter_map(|branch| self.branches.get(branch));
         branches.max().copied().or(self.because)
     }
 
-    /// The last branch since which nothing was executed that all ways from it come through.
-    fn open(&self, function: &Function) -> Option<Instance> {
-        let mut since: BTreeSet<u64> = BTreeSet::new();
-        for (address, number) in self.history.iter().rev() {
-            let is_branch = self.branches.contains_key(address);
-            if is_branch && !since.iter().any(|other| function.always_follows(*address, *other)) {
-                return Some(*number);
+    fn executes(
+        &mut self,
+        function: &Function,
+        address: u64,
+        number: Instance,
+        insn: &iced_x86::Instruction,
+    ) {
+        let flow = insn.flow_control();
+        if matches!(flow, FlowControl::ConditionalBranch | FlowControl::IndirectBranch) {
+            self.branches.insert(address, number);
+            if let Some(open) = &mut self.open {
+                open.push((number, function.meet(address)));
             }
-            since.insert(*address);
         }
-        self.because
+        self.history.push((address, number));
+    }
+
+    /// A jump from elsewhere leads here.
+    fn lands(&mut self, function: &Function, jump: Instance) {
+        self.opens(function).push((jump, None));
+    }
+
+    /// The branches whose ways have not met, in order.
+    fn opens(&mut self, function: &Function) -> &mut Vec<(Instance, Option<u64>)> {
+        let (history, branches) = (&self.history, &self.branches);
+        self.open.get_or_insert_with(|| {
+            let mut open: Vec<(Instance, Option<u64>)> = Vec::new();
+            for (address, number) in history {
+                if let Some(met) = open.iter().position(|(_, meet)| *meet == Some(*address)) {
+                    open.truncate(met);
+                }
+                if branches.contains_key(address) {
+                    open.push((*number, function.meet(*address)));
+                }
+            }
+            open
+        })
     }
 }

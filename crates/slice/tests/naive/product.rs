@@ -40,11 +40,10 @@ impl<'a> Seen<'a> {
 /// Each step with the next one of its thread.
 fn with_next(steps: &[Step]) -> impl Iterator<Item = (&Step, &Step)> {
     let mut last: HashMap<u64, usize> = HashMap::new();
-    let pairs = steps
+    steps
         .iter()
         .enumerate()
-        .filter_map(move |(number, step)| Some((&steps[last.insert(step.thread, number)?], step)));
-    pairs
+        .filter_map(move |(number, step)| Some((&steps[last.insert(step.thread, number)?], step)))
 }
 
 /// Calls of these do not come back.

@@ -3,16 +3,8 @@
 use super::compare::Random;
 
 /// The types of variables, the narrow ones too.
-const TYPES: [&str; 8] = [
-    "int",
-    "unsigned",
-    "long",
-    "unsigned long",
-    "short",
-    "unsigned char",
-    "signed char",
-    "double",
-];
+const TYPES: [&str; 8] =
+    ["int", "unsigned", "long", "unsigned long", "short", "unsigned char", "signed char", "double"];
 const LOCALS: u64 = 5;
 const GLOBALS: u64 = 4;
 const ARRAY: u64 = 8;
@@ -21,7 +13,9 @@ const FUNCTIONS: u64 = 4;
 pub fn program(seed: u64) -> String {
     // Neighbouring seeds shall not make similar programs.
     let mut random = Random((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    (0..8).for_each(|_| drop(random.below(2)));
+    for _ in 0..8 {
+        random.below(2);
+    }
     Writer { random, text: String::new(), function: 0, loops: 0 }.program()
 }
 
@@ -62,7 +56,9 @@ impl Writer {
 
     fn function(&mut self, number: u64) {
         let (result, one, two) = (self.kind(), self.kind(), self.kind());
-        self.line(&format!("__attribute__((noinline)) static {result} f{number}({one} x, {two} y, int *p) {{"));
+        self.line(&format!(
+            "__attribute__((noinline)) static {result} f{number}({one} x, {two} y, int *p) {{"
+        ));
         self.body("x", "y");
         let value = self.expression(2);
         self.line(&format!("return {value};\n}}"));
@@ -116,7 +112,9 @@ impl Writer {
             8 => {
                 let (counter, times) = (self.loops, 1 + self.below(4));
                 self.loops += 1;
-                self.line(&format!("for (int i{counter} = 0; i{counter} < {times}; i{counter}++) {{"));
+                self.line(&format!(
+                    "for (int i{counter} = 0; i{counter} < {times}; i{counter}++) {{"
+                ));
                 self.statement(depth - 1);
                 let condition = self.expression(1);
                 let leave = ["break", "continue"][self.below(2)];

@@ -120,12 +120,17 @@ impl Function {
         depends
     }
 
-    /// Whether every way from a branch comes through an instruction.
-    pub fn always_follows(&self, branch: u64, address: u64) -> bool {
-        branch != address
-            && self.contains(branch)
-            && self.contains(address)
-            && !self.ending_without(Some(address)).contains(&branch)
+    /// The nearest instruction that every way from a branch comes through.
+    pub fn meet(&self, branch: u64) -> Option<u64> {
+        if !self.contains(branch) {
+            return None;
+        }
+        let always =
+            |from: u64, at: &u64| from != *at && !self.ending_without(Some(*at)).contains(&from);
+        let all: Vec<u64> =
+            self.instructions.keys().copied().filter(|at| always(branch, at)).collect();
+        // All others come behind it.
+        all.iter().copied().find(|one| all.iter().all(|at| at == one || always(*one, at)))
     }
 }
 

@@ -29,7 +29,7 @@ static int middle(int n) {
 int main() {
     volatile int n = 2;
     int s = 0;
-    while (n < 5) {
+    while (n < 4) {
         try {
             s += middle(n);
         } catch (...) {
