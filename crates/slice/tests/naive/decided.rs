@@ -5,10 +5,11 @@ use super::product::Seen;
 use super::shadow::Instance;
 use super::stepped::{Step, Stepped};
 use super::ways::Function;
-use iced_x86::FlowControl;
+use iced_x86::{FlowControl, Instruction};
 use std::collections::HashMap;
 
-/// Code of which no symbol tells which function it is, as stubs that linkers make.
+/// Code of which no symbol tells which function it is: what linkers make to lead to others, which
+/// is part of the call.
 const NAMELESS: u64 = 0;
 
 /// A function that runs, from a call or a jump out of another function.
@@ -28,6 +29,10 @@ struct Activation {
     /// Once it went on elsewhere than behind a call, the definition does not tell enough: the
     /// branches, and such jumps, whose ways have not met, and where they do.
     open: Option<Vec<(Instance, Option<u64>)>>,
+}
+
+fn is_branch(insn: &Instruction) -> bool {
+    matches!(insn.flow_control(), FlowControl::ConditionalBranch | FlowControl::IndirectBranch)
 }
 
 /// For each step what decided over it.
@@ -89,10 +94,7 @@ fn arrive(
     }
     let lands = back.is_some_and(|back| back != step.insn.ip());
     let top = activations.last().expect("something runs");
-    let jumps = matches!(
-        last.insn.flow_control(),
-        FlowControl::ConditionalBranch | FlowControl::IndirectBranch
-    );
+    let jumps = top.function != NAMELESS && is_branch(&last.insn);
     if top.function == entry {
         return lands.then_some(number);
     }
@@ -131,10 +133,9 @@ impl Activation {
         function: &Function,
         address: u64,
         number: Instance,
-        insn: &iced_x86::Instruction,
+        insn: &Instruction,
     ) {
-        let flow = insn.flow_control();
-        if matches!(flow, FlowControl::ConditionalBranch | FlowControl::IndirectBranch) {
+        if self.function != NAMELESS && is_branch(insn) {
             self.branches.insert(address, number);
             if let Some(open) = &mut self.open {
                 open.push((number, function.meet(address)));

@@ -18,8 +18,11 @@ pub fn execute(m: &mut Machine<'_>) -> bool {
             let from = Sources::all(&m.read(0));
             m.set(At::Mxcsr, from);
         }
-        M::Fnstsw | M::Fnstcw | M::Fnstenv | M::Fxsave => {
+        M::Fnstsw | M::Fnstcw => m.write_all(0, &x87),
+        M::Fnstenv => {
             m.write_all(0, &x87);
+            // It masks exceptions.
+            m.set(At::X87, x87);
         }
         M::Fcomi | M::Fcomip | M::Fucomi | M::Fucomip => {
             m.set_flags("cpz", &x87);

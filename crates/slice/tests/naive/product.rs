@@ -100,6 +100,11 @@ impl Ways for OfProgram<'_> {
         let meet = post_dominators.behind(why_flow::BlockId(block))?;
         Some(graph.block(meet).start)
     }
+
+    /// What has no symbol is what linkers make to lead to functions.
+    fn decides(&self, jump: u64) -> bool {
+        self.program.image.function(jump).is_some()
+    }
 }
 
 pub fn region(run: &Stepped, program: &Seen<'_>) -> Region {
