@@ -80,7 +80,7 @@ fn compare_all(programs: &[PathBuf]) -> Vec<String> {
                         [*level].into_iter().chain(wished.iter().map(String::as_str)).collect();
                     let name = program.file_name().expect("a name").to_string_lossy();
                     let compared = std::panic::catch_unwind(|| {
-                        compare::compare(&stepped::stepped(program, &options), 16)
+                        compare::compare(&stepped::stepped(program, &options))
                     });
                     let differs = match &compared {
                         Ok(comparison) => comparison.differs.is_some(),

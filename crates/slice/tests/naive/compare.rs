@@ -33,8 +33,9 @@ struct Asked {
     criterion: Criterion,
 }
 
-/// Compares slices of `result` and of other values at so many moments.
-pub fn compare(run: &Stepped, moments: usize) -> Comparison {
+/// Compares slices of `result`, and of other values at some moments: of long runs, at fewer.
+pub fn compare(run: &Stepped) -> Comparison {
+    let moments = if run.steps.len() < 20_000 { 16 } else { 4 };
     let program = Seen::of(run);
     let region = region(run, &program);
     assert_eq!(region.length, run.steps.len() as u64);

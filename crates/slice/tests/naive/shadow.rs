@@ -2,7 +2,7 @@
 //! as the run goes on.
 
 use iced_x86::Register;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// The number of a step.
 pub type Instance = u32;
@@ -108,6 +108,10 @@ impl Graph {
         self.nodes.len() as Node - 1
     }
 
+    pub fn size(&self) -> usize {
+        self.nodes.len()
+    }
+
     pub fn is_frame(&self, node: Node) -> bool {
         self.nodes[node as usize].frame
     }
@@ -128,8 +132,8 @@ impl Graph {
 /// Who made what is there now.
 #[derive(Default)]
 pub struct Shadow {
-    memory: HashMap<u64, Node>,
-    registers: HashMap<(u64, At), Node>,
+    memory: FxHashMap<u64, Node>,
+    registers: FxHashMap<(u64, At), Node>,
 }
 
 impl Shadow {

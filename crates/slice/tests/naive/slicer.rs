@@ -81,10 +81,10 @@ impl Naive {
     /// The steps that can be reached backwards.
     pub fn slice(&self, from: &[Node], counts: Counts) -> BTreeSet<Instance> {
         let mut open: Vec<Node> = from.to_vec();
-        let mut seen: BTreeSet<Node> = BTreeSet::new();
+        let mut seen = vec![false; self.graph.size()];
         let mut slice = BTreeSet::new();
         while let Some(node) = open.pop() {
-            if self.graph.is_frame(node) || !seen.insert(node) {
+            if self.graph.is_frame(node) || std::mem::replace(&mut seen[node as usize], true) {
                 continue;
             }
             open.extend(self.graph.values(node));

@@ -60,6 +60,10 @@ pub struct Stepped {
     pub steps: Vec<Step>,
 }
 
+/// The C library takes the vector code of the CPU that programs are shown by default.
+const CPU: &str = "-AVX512F,-AVX512VL,-AVX512BW";
+/// It takes that of older ones.
+const OLD_CPU: &str = "-AVX512F,-AVX512VL,-AVX512BW,-AVX2,-AVX,-ERMS";
 /// A thread is left for another one after so many steps.
 const TURN: usize = 41;
 /// A system call that takes longer waits for another thread.
@@ -88,7 +92,7 @@ pub fn stepped(source: &Path, options: &[&str]) -> Stepped {
     assert!(build.status().expect("a compiler").success(), "{} is built", source.display());
     let image = Image::read(&std::fs::read(&program).expect("the program"));
     let mut run = Run { image, threads: Vec::new(), steps: Vec::new(), decoded: HashMap::new() };
-    run.begin(&program);
+    run.begin(&program, if options.contains(&"-O0") { OLD_CPU } else { CPU });
     run.go_on();
     Stepped { image: run.image, steps: run.steps }
 }
@@ -102,10 +106,9 @@ struct Run {
 
 impl Run {
     /// Starts the program, and goes to its `main`.
-    fn begin(&mut self, program: &Path) {
+    fn begin(&mut self, program: &Path, cpu: &str) {
         let mut command = Command::new(program);
-        // The vector code is that of the CPU that programs are shown by default.
-        command.env("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW");
+        command.env("GLIBC_TUNABLES", format!("glibc.cpu.hwcaps={cpu}"));
         command.stdout(Stdio::null()).stdin(Stdio::null());
         // SAFETY: the closure makes one system call.
         unsafe { command.pre_exec(|| ptrace::traceme().map_err(std::io::Error::from)) };
