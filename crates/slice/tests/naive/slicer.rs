@@ -2,13 +2,28 @@
 //! can be reached backwards.
 
 use super::decided::decided;
+use super::kept::Keeping;
 use super::machine::Machine;
 use super::product::Seen;
 use super::shadow::{At, Graph, Instance, Node, Shadow};
 use super::stepped::Stepped;
-use super::{floats, integers, kept::Keeping, lanes, strings, vectors};
+use super::{arithmetic, bits, floats, lanes, moves, others, stack, strings, vectors};
 use iced_x86::Mnemonic;
 use std::collections::BTreeSet;
+
+/// Each knows some instructions, and does nothing with others. Strings come first, since vector
+/// instructions have the same names.
+const RULES: [fn(&mut Machine<'_>) -> bool; 9] = [
+    strings::execute,
+    vectors::execute,
+    lanes::execute,
+    floats::execute,
+    moves::execute,
+    arithmetic::execute,
+    bits::execute,
+    stack::execute,
+    others::execute,
+];
 
 pub struct Naive {
     graph: Graph,
@@ -50,14 +65,10 @@ impl Naive {
             let instance = number as Instance;
             let mut machine = Machine::new(step, &shadow);
             let decision = match step.insn.mnemonic() {
-                Mnemonic::Syscall => integers::asked(&machine),
-                _ => integers::decision(&machine),
+                Mnemonic::Syscall => others::asked(&machine),
+                _ => others::decision(&machine),
             };
-            let known = strings::execute(&mut machine)
-                || vectors::execute(&mut machine)
-                || lanes::execute(&mut machine)
-                || floats::execute(&mut machine)
-                || integers::execute(&mut machine);
+            let known = RULES.iter().any(|rule| rule(&mut machine));
             assert!(known, "nothing is known of {:?}", step.insn.code());
             let mut made = machine.finish(instance, &mut naive.graph);
             let decision = naive.graph.add(instance, decision);

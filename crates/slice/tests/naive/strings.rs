@@ -1,6 +1,5 @@
 //! String instructions, with all their repetitions at once.
 
-use super::integers::direction;
 use super::machine::{Machine, Value};
 use super::shadow::Sources;
 use iced_x86::{Mnemonic as M, Register as R};
@@ -24,7 +23,7 @@ pub fn execute(m: &mut Machine<'_>) -> bool {
     let (from, to) = (string(m, R::RSI), string(m, R::RDI));
     // How far a string goes and in which direction selects its bytes, as an address does.
     let mut selected = Sources::default();
-    let mut course = direction(m);
+    let mut course = m.flags("d");
     if repeats {
         course.add(&Sources::all(&m.register(R::RCX)));
         selected.addresses = course.values.clone();
