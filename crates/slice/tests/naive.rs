@@ -75,10 +75,12 @@ fn wished(program: &Path) -> Vec<String> {
     wishes.split_whitespace().filter(|word| word.starts_with('-')).map(str::to_owned).collect()
 }
 
-/// Compares programs, each at both levels, several at once. What differs.
-fn compare_all(programs: &[PathBuf]) -> Vec<String> {
-    let runs: Vec<_> =
-        programs.iter().flat_map(|program| [(program, "-O0"), (program, "-O2")]).collect();
+/// Compares programs, each at several levels, some at once. What differs.
+fn compare_all(programs: &[PathBuf], levels: &[&[&'static str]]) -> Vec<String> {
+    let runs: Vec<_> = programs
+        .iter()
+        .flat_map(|program| levels.iter().map(move |level| (program, level)))
+        .collect();
     let (next, differing) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -87,8 +89,9 @@ fn compare_all(programs: &[PathBuf]) -> Vec<String> {
                 while let Some((program, level)) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let wished = wished(program);
                     let options: Vec<&str> =
-                        [*level].into_iter().chain(wished.iter().map(String::as_str)).collect();
+                        level.iter().copied().chain(wished.iter().map(String::as_str)).collect();
                     let name = program.file_name().expect("a name").to_string_lossy();
+                    let level = level.join(" ");
                     let compared = std::panic::catch_unwind(|| {
                         compare::compare(&stepped::stepped(program, &options))
                     });
@@ -117,7 +120,7 @@ fn slices_of_programs_are_the_naive_ones() {
     if let Ok(only) = std::env::var("WHY_NAIVE") {
         programs.retain(|program| program.to_string_lossy().contains(&only));
     }
-    let differing = compare_all(&programs);
+    let differing = compare_all(&programs, &[&["-O0"], &["-O2"]]);
     assert!(differing.is_empty(), "{differing:?} differ");
 }
 
@@ -132,6 +135,6 @@ fn slices_of_random_programs_are_the_naive_ones() {
         path
     });
     let programs: Vec<PathBuf> = written.collect();
-    let differing = compare_all(&programs);
+    let differing = compare_all(&programs, &[&["-O0"], &["-O2"], &["-O3", "-mavx2", "-mbmi2"]]);
     assert!(differing.is_empty(), "{differing:?} differ");
 }

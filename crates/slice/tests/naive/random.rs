@@ -36,6 +36,11 @@ impl Writer {
         }
         self.line(&format!("static int a[{ARRAY}];\nstatic unsigned char b[{ARRAY}];"));
         self.text.push_str("struct pair { long one; short two; } pairs[4];\n");
+        self.text
+            .push_str("static double c[8];\nstatic struct pair (*chosen[2])(struct pair, int);\n");
+        self.text.push_str("static struct pair swap(struct pair it, int n) { long one = it.one; it.one = it.two + n; it.two = one; return it; }\n");
+        self.text.push_str("static struct pair keep(struct pair it, int n) { if (n > 9) it.two ^= n; return it; }\n");
+        self.text.push_str("static struct pair (*chosen[2])(struct pair, int) = {swap, keep};\n");
         for function in 0..FUNCTIONS {
             self.function = function;
             self.function(function);
@@ -44,7 +49,7 @@ impl Writer {
         self.text.push_str("int main(void) {\n");
         self.body("input", "input + 3");
         self.text.push_str(
-            "for (int i = 0; i < 8; i++) result = result * 3 + a[i] + b[i];\n\
+            "for (int i = 0; i < 8; i++) result = result * 3 + a[i] + b[i] + (int)c[i];\n\
              for (int i = 0; i < 4; i++) result += pairs[i].one ^ pairs[i].two;\nreturn 0;\n}\n",
         );
         self.text
@@ -80,7 +85,7 @@ impl Writer {
 
     fn statement(&mut self, depth: u64) {
         let value = self.expression(2);
-        match self.random.below(if depth == 0 { 6 } else { 11 }) {
+        match self.random.below(if depth == 0 { 9 } else { 15 }) {
             0 | 1 => {
                 let (to, by) = (self.variable(), ["=", "+=", "-=", "="][self.below(4)]);
                 self.line(&format!("{to} {by} {value};"));
@@ -101,7 +106,27 @@ impl Writer {
                 let at = self.index();
                 self.line(&format!("p = a + {at};"));
             }
-            6 | 7 => {
+            6 => {
+                let (at, other) = (self.index(), self.index());
+                self.line(&format!(
+                    "pairs[{at} % 4] = chosen[{other} % 2](pairs[{other} % 4], {value});"
+                ));
+            }
+            7 => {
+                let (at, count) = (self.index(), self.index());
+                let (to, from) =
+                    [("a", "b"), ("b", "a"), ("c", "a"), ("b", "pairs")][self.below(4)];
+                self.line(&format!("__builtin_memcpy({to}, {from}, {count});"));
+                self.line(&format!("__builtin_memset((char *){to} + {at}, {value}, {count} % 4);"));
+            }
+            8 => {
+                let at = self.index();
+                self.line(&format!("c[{at}] = {value};"));
+                self.line(&format!(
+                    "for (int k = 1; k < {ARRAY}; k++) c[k] = c[k] * 0.5 + c[k - 1] + b[k];"
+                ));
+            }
+            9 | 10 => {
                 let than = self.below(50);
                 self.line(&format!("if ({value} > {than}) {{"));
                 self.statement(depth - 1);
@@ -109,7 +134,7 @@ impl Writer {
                 self.statement(depth - 1);
                 self.text.push_str("}\n");
             }
-            8 => {
+            11 | 12 => {
                 let (counter, times) = (self.loops, 1 + self.below(4));
                 self.loops += 1;
                 self.line(&format!(
@@ -123,7 +148,7 @@ impl Writer {
                 self.statement(depth - 1);
                 self.text.push_str("}\n");
             }
-            9 => {
+            13 => {
                 self.line(&format!("switch ((int)({value}) & 7) {{"));
                 for case in 0..6 {
                     self.line(&format!("case {case}:"));
