@@ -1,7 +1,7 @@
 //! Instructions that bring bytes from one place to another, unchanged.
 
 use crate::cells;
-use crate::general::read_operands;
+use crate::general::{self, read_operands};
 use crate::parts::{Part, Place, cleared, is_vex, place};
 use iced_x86::{Instruction, InstructionInfo, Mnemonic as M, OpKind, Register};
 
@@ -42,6 +42,12 @@ pub fn parts(insn: &Instruction, info: &InstructionInfo) -> Option<Vec<Part>> {
         M::Movq | M::Vmovq if !is_mmx(insn) => low(insn, operand(0)?, operand(1)?.bytes(0..8)),
         M::Movss | M::Vmovss => scalar(insn, info, 4),
         M::Movsd | M::Vmovsd => scalar(insn, info, 8),
+        M::Movlps | M::Movlpd | M::Vmovlps | M::Vmovlpd if insn.op0_kind() == OpKind::Memory => {
+            Some(vec![Part::copy(operand(0)?, operand(1)?.bytes(0..8))])
+        }
+        M::Movhps | M::Movhpd | M::Vmovhps | M::Vmovhpd if insn.op0_kind() == OpKind::Memory => {
+            Some(vec![Part::copy(operand(0)?, operand(1)?.bytes(8..16))])
+        }
         M::Movzx => low(insn, operand(0)?, operand(1)?),
         M::Movsx | M::Movsxd => signed(insn, operand(0)?, operand(1)?),
         M::Cbw => extended(insn, Register::AX, Register::AL),
@@ -62,6 +68,15 @@ pub fn parts(insn: &Instruction, info: &InstructionInfo) -> Option<Vec<Part>> {
             let mut parts = vec![Part::copy(one.clone(), other.clone()), Part::copy(other, one)];
             let registers = (0..2).filter(|i| insn.op_kind(*i) == OpKind::Register);
             parts.extend(registers.filter_map(|i| cleared(insn, insn.op_register(i))));
+            Some(parts)
+        }
+        M::Xadd => {
+            let (one, other) = (operand(0)?, operand(1)?);
+            let both = vec![one.clone(), other.clone()];
+            let mut parts = vec![Part::computed(one.clone(), both.clone()), Part::copy(other, one)];
+            let registers = (0..2).filter(|i| insn.op_kind(*i) == OpKind::Register);
+            parts.extend(registers.filter_map(|i| cleared(insn, insn.op_register(i))));
+            parts.extend(general::flags(insn, &both));
             Some(parts)
         }
         mnemonic if is_conditional_move(mnemonic) => {

@@ -196,7 +196,7 @@ pub(crate) fn place(insn: &Instruction, info: &InstructionInfo, operand: u32) ->
     }
 }
 
-/// Which of the accessed memory is the one that the instruction names.
+/// Which of the accessed memory is the one that the instruction names, if it names any.
 pub(crate) fn explicit(insn: &Instruction, info: &InstructionInfo) -> Option<usize> {
     let names = |memory: &UsedMemory| {
         let base = |register| if register == Register::RIP { Register::None } else { register };
@@ -204,6 +204,9 @@ pub(crate) fn explicit(insn: &Instruction, info: &InstructionInfo) -> Option<usi
             && memory.index() == insn.memory_index()
             && memory.displacement() == insn.memory_displacement64()
     };
+    if !(0..insn.op_count()).any(|operand| insn.op_kind(operand) == OpKind::Memory) {
+        return None;
+    }
     let all: Vec<&UsedMemory> = accessed(info).collect();
     match all.len() {
         0 => None,

@@ -1,4 +1,4 @@
-//! Vector instructions that compute one number, in the lowest lane.
+//! Vector instructions that compute one number, in the lowest lane or from it.
 
 use crate::general;
 use crate::parts::{Part, Place, cleared, is_vex, place};
@@ -14,6 +14,10 @@ pub fn parts(insn: &Instruction, info: &InstructionInfo) -> Option<Vec<Part>> {
     if size == 0 {
         // A comparison, of which only flags stay.
         return Some(general::flags(insn, &[number(0, from)?, number(1, from)?]));
+    }
+    if insn.op0_kind() == OpKind::Register && insn.op0_register().is_gpr() {
+        let parts = [Part::computed(to, vec![number(1, from)?])];
+        return Some(parts.into_iter().chain(cleared(insn, insn.op0_register())).collect());
     }
     // Whatever is behind the last one is a number.
     let is_number =
@@ -112,6 +116,8 @@ fn scalar(mnemonic: M) -> Option<Scalar> {
         M::Cvtsd2ss | M::Vcvtsd2ss => (4, 8, 1),
         M::Cvtsi2ss | M::Vcvtsi2ss => (4, 8, 1),
         M::Cvtsi2sd | M::Vcvtsi2sd => (8, 8, 1),
+        M::Cvtss2si | M::Cvttss2si | M::Vcvtss2si | M::Vcvttss2si => (8, 4, 1),
+        M::Cvtsd2si | M::Cvttsd2si | M::Vcvtsd2si | M::Vcvttsd2si => (8, 8, 1),
         M::Comiss | M::Ucomiss | M::Vcomiss | M::Vucomiss => (0, 4, 2),
         M::Comisd | M::Ucomisd | M::Vcomisd | M::Vucomisd => (0, 8, 2),
         _ => return None,

@@ -54,10 +54,7 @@ fn writes_stack_pointer(insn: &Instruction) -> bool {
 
 /// The memory on the stack that the instruction does not name.
 fn on_stack(insn: &Instruction, info: &InstructionInfo, access: OpAccess) -> Option<Place> {
-    let named = match (0..insn.op_count()).any(|operand| insn.op_kind(operand) == OpKind::Memory) {
-        true => explicit(insn, info),
-        false => None,
-    };
+    let named = explicit(insn, info);
     let mut all = accessed(info).enumerate();
     let (operand, memory) = all.find(|(index, memory)| {
         Some(*index) != named && memory.access() == access && memory.base() == Register::RSP

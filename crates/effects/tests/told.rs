@@ -115,6 +115,31 @@ fn where_a_frame_is_nobody_depends_on() {
 }
 
 #[test]
+fn an_exchange_with_a_sum_keeps_what_was_there() {
+    let told = told(&[0x48, 0x0f, 0xc1, 0xc1]); // xadd rcx, rax
+    assert_eq!(sources(&told, cell(Register::RAX, 2)), Some(vec![bytes(Register::RCX, 2, 3)]));
+    assert!(sources(&told, cells::CARRY).unwrap().contains(&bytes(Register::RAX, 0, 8)));
+}
+
+#[test]
+fn a_whole_number_comes_from_the_lowest_lane() {
+    let told = told(&[0xf2, 0x0f, 0x2c, 0xc1]); // cvttsd2si eax, xmm1
+    assert_eq!(sources(&told, cell(Register::RAX, 1)), Some(vec![bytes(Register::XMM1, 0, 8)]));
+    assert_eq!(sources(&told, cell(Register::RAX, 6)), Some(vec![]));
+}
+
+#[test]
+fn flags_go_to_the_stack_and_back() {
+    let carry = Place::Cells(cells::CARRY..cells::CARRY + 1);
+    let pushed = told(&[0x9c]); // pushfq
+    let to_memory = pushed.parts.iter().find(|part| matches!(part.to, Place::Memory { .. }));
+    assert!(to_memory.unwrap().whole.contains(&carry));
+    let popped = told(&[0x9d]); // popfq
+    let stack = Place::Memory { operand: 0, bytes: 0..8 };
+    assert_eq!(sources(&popped, cells::CARRY), Some(vec![stack]));
+}
+
+#[test]
 fn a_conditional_move_depends_on_both_and_on_the_condition() {
     let told = told(&[0x48, 0x0f, 0x44, 0xc1]); // cmove rax, rcx
     let zero = Place::Cells(cells::CARRY + 3..cells::CARRY + 4);

@@ -2,9 +2,9 @@
 //!
 //! The algorithm is that of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm",
 //! 2001), on the edges backwards from the function's end. A loop that is never left has an end
-//! nevertheless: its first block.
+//! nevertheless, in front of its first block: what is executed in one turn decides over no other.
 
-use crate::graph::{BlockId, Graph};
+use crate::graph::{Block, BlockId, Graph};
 
 pub struct PostDominators {
     /// By block; none where all ways meet only behind the function's end.
@@ -15,32 +15,25 @@ impl PostDominators {
     pub fn of(graph: &Graph) -> PostDominators {
         let count = graph.blocks.len();
         let exit = count;
-        let ends = ends(graph);
-        let mut predecessors = vec![Vec::new(); count + 1];
-        for (id, block) in graph.blocks.iter().enumerate() {
-            for successor in &block.successors {
-                predecessors[successor.0].push(id);
-            }
-            if ends[id] {
-                predecessors[exit].push(id);
-            }
+        let successors = with_ends(graph);
+        let mut predecessors = vec![Vec::new(); successors.len()];
+        for (node, next) in successors.iter().enumerate() {
+            next.iter().for_each(|next| predecessors[*next].push(node));
         }
         // Every block is found from the end, and the number of each is above those of the
         // blocks that it is found behind.
         let order = finishing_order(&predecessors, exit);
-        let mut number = vec![0; count + 1];
+        let mut number = vec![0; successors.len()];
         for (index, block) in order.iter().enumerate() {
             number[*block] = index;
         }
-        let mut immediate: Vec<Option<usize>> = vec![None; count + 1];
+        let mut immediate: Vec<Option<usize>> = vec![None; successors.len()];
         immediate[exit] = Some(exit);
         loop {
             let mut changed = false;
             for &block in order.iter().rev().filter(|block| **block != exit) {
-                let following = graph.blocks[block].successors.iter().map(|successor| successor.0);
-                let known = following
-                    .chain(ends[block].then_some(exit))
-                    .filter(|following| immediate[*following].is_some());
+                let following = successors[block].iter().copied();
+                let known = following.filter(|following| immediate[*following].is_some());
                 let meet = known.reduce(|one, other| meet(&immediate, &number, one, other));
                 if immediate[block] != meet {
                     immediate[block] = meet;
@@ -51,7 +44,11 @@ impl PostDominators {
                 break;
             }
         }
-        let of_block = |block: usize| immediate[block].filter(|next| *next != exit).map(BlockId);
+        let of_block = |block: usize| match immediate[block]? {
+            // What is in front of a loop's first block is executed with it.
+            gate if gate > exit => Some(BlockId(successors[gate][0])),
+            next => (next != exit).then_some(BlockId(next)),
+        };
         PostDominators { immediate: (0..count).map(of_block).collect() }
     }
 
@@ -76,16 +73,21 @@ fn meet(immediate: &[Option<usize>], number: &[usize], one: usize, other: usize)
     one
 }
 
-/// With which blocks the function ends, so that every block comes to one of them.
-fn ends(graph: &Graph) -> Vec<bool> {
-    let mut ends: Vec<bool> = graph.blocks.iter().map(|block| block.ends).collect();
-    let mut predecessors = vec![Vec::new(); graph.blocks.len()];
-    for (id, block) in graph.blocks.iter().enumerate() {
-        for successor in &block.successors {
-            predecessors[successor.0].push(id);
-        }
+/// What can follow each block; behind the blocks the function's end, and behind that what is in
+/// front of loops that are never left: either the loop follows or the end.
+fn with_ends(graph: &Graph) -> Vec<Vec<usize>> {
+    let exit = graph.blocks.len();
+    let follow = |block: &Block| {
+        let next = block.successors.iter().map(|successor| successor.0);
+        next.chain(block.ends.then_some(exit)).collect()
+    };
+    let mut successors: Vec<Vec<usize>> = graph.blocks.iter().map(follow).collect();
+    successors.push(Vec::new());
+    let mut predecessors = vec![Vec::new(); exit + 1];
+    for (block, next) in successors.iter().enumerate() {
+        next.iter().for_each(|next| predecessors[*next].push(block));
     }
-    let mut reaches = vec![false; graph.blocks.len()];
+    let mut reaches = vec![false; exit + 1];
     let spread = |reaches: &mut Vec<bool>, from: usize| {
         let mut open = vec![from];
         while let Some(block) = open.pop() {
@@ -94,15 +96,17 @@ fn ends(graph: &Graph) -> Vec<bool> {
             }
         }
     };
-    for block in (0..ends.len()).filter(|block| ends[*block]) {
-        spread(&mut reaches, block);
+    spread(&mut reaches, exit);
+    while let Some(lost) = (0..exit).find(|block| !reaches[*block]) {
+        let first = innermost(graph, lost);
+        spread(&mut reaches, first);
+        let gate = successors.len();
+        for next in successors.iter_mut().flatten().filter(|next| **next == first) {
+            *next = gate;
+        }
+        successors.push(vec![first, exit]);
     }
-    while let Some(lost) = (0..ends.len()).find(|block| !reaches[*block]) {
-        let entered = innermost(graph, lost);
-        ends[entered] = true;
-        spread(&mut reaches, entered);
-    }
-    ends
+    successors
 }
 
 /// The first block of a loop that cannot be left, from a block that leads only to such loops.

@@ -1,6 +1,7 @@
 //! The code and the constants of a program, where its file wants them.
 
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+use std::collections::HashMap;
 use std::ops::Range;
 use why_flow::Program;
 
@@ -9,6 +10,8 @@ pub struct Image {
     /// By address.
     pub functions: Vec<(String, Range<u64>)>,
     variables: Vec<(String, u64)>,
+    /// Of what is hardly ever executed and lies elsewhere: whose part it is.
+    parts: HashMap<u64, u64>,
 }
 
 impl Image {
@@ -32,8 +35,14 @@ impl Image {
             }
         }
         functions.sort_by_key(|(_, range)| range.start);
+        let part = |(name, range): &(String, Range<u64>)| {
+            let whole = name.strip_suffix(".cold")?;
+            let (_, entry) = functions.iter().find(|(name, _)| name == whole)?;
+            Some((range.start, entry.start))
+        };
+        let parts = functions.iter().filter_map(part).collect();
         functions.dedup_by_key(|(_, range)| range.start);
-        Image { sections, functions, variables }
+        Image { sections, functions, variables, parts }
     }
 
     /// Where a function or a variable is.
@@ -47,10 +56,9 @@ impl Image {
     /// The entry of the function that an address lies in.
     pub fn function(&self, address: u64) -> Option<u64> {
         let behind = self.functions.partition_point(|(_, range)| range.start <= address);
-        let (name, range) = &self.functions[behind.checked_sub(1)?];
-        // What is hardly ever executed lies elsewhere.
-        let entry = name.strip_suffix(".cold").map_or(range.start, |name| self.symbol(name));
-        range.contains(&address).then_some(entry)
+        let (_, range) = &self.functions[behind.checked_sub(1)?];
+        let entry = self.parts.get(&range.start).unwrap_or(&range.start);
+        range.contains(&address).then_some(*entry)
     }
 }
 

@@ -1,0 +1,180 @@
+//! Slices of many values of a run, by both ways.
+
+use super::product::{Seen, region};
+use super::shadow::{At, Instance};
+use super::slicer::{Counts, Naive, Wanted};
+use super::stepped::Stepped;
+use iced_x86::Register;
+use std::collections::BTreeSet;
+use std::fmt;
+use why_slice::region::{Criterion, Options, Region};
+
+/// What came of comparing.
+pub struct Comparison {
+    pub steps: usize,
+    pub slices: usize,
+    /// How many instances the slices had together.
+    pub instances: usize,
+    pub differs: Option<String>,
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Comparison { steps, slices, instances, differs } = self;
+        write!(f, "{steps} steps, {slices} slices with {instances} instances")?;
+        differs.iter().try_for_each(|differs| write!(f, "\n{differs}"))
+    }
+}
+
+/// A value that both are asked for.
+struct Asked {
+    what: String,
+    wanted: Wanted,
+    criterion: Criterion,
+}
+
+/// Compares slices of `result`, and of other values at some moments: of long runs, at fewer.
+pub fn compare(run: &Stepped) -> Comparison {
+    let moments = if run.steps.len() < 20_000 { 16 } else { 4 };
+    let program = Seen::of(run);
+    let region = region(run, &program);
+    assert_eq!(region.length, run.steps.len() as u64);
+    let asked = asked(run, moments);
+    let wanted: Vec<Wanted> = asked.iter().map(|asked| asked.wanted.clone()).collect();
+    let naive = Naive::of(run, &program, &wanted);
+    let mut comparison =
+        Comparison { steps: run.steps.len(), slices: 0, instances: 0, differs: None };
+    for (index, asked) in asked.iter().enumerate() {
+        for (thin, data) in [(false, false), (false, true), (true, true)] {
+            let counts = Counts { addresses: !thin, control: !data };
+            let expected = naive.slice(&naive.found[index], counts);
+            let found =
+                found(run, &region, &asked.criterion, Options { thin, data, reasons: false });
+            comparison.slices += 1;
+            comparison.instances += expected.len();
+            if found != expected {
+                let differs = difference(run, &expected, &found);
+                let what = format!("{} {:?}: {differs}", asked.what, counts);
+                comparison.differs.get_or_insert(what);
+            }
+        }
+    }
+    comparison
+}
+
+fn found(
+    run: &Stepped,
+    region: &Region,
+    criterion: &Criterion,
+    options: Options,
+) -> BTreeSet<Instance> {
+    let slice = region.slice(criterion, options).expect("a slice");
+    assert!(slice.passed_over.is_empty(), "{:x?} is known", slice.passed_over);
+    let instances = slice.instructions.iter().map(|(position, address)| {
+        assert_eq!(run.steps[*position as usize].insn.ip(), *address);
+        *position as Instance
+    });
+    instances.collect()
+}
+
+/// The last instances that only one of both has.
+fn difference(run: &Stepped, expected: &BTreeSet<Instance>, found: &BTreeSet<Instance>) -> String {
+    let told = |some: &Instance| {
+        let step = &run.steps[*some as usize];
+        let ip = step.insn.ip();
+        let function = run.image.functions.iter().find(|(_, range)| range.contains(&ip));
+        let name = function.map_or("", |(name, _)| name);
+        format!("\n    {some} {ip:x} {name}: {}", step.insn)
+    };
+    let some = |one: &BTreeSet<Instance>, other: &BTreeSet<Instance>| -> String {
+        (one - other).iter().rev().take(6).map(told).collect()
+    };
+    let (missing, more) = (some(expected, found), some(found, expected));
+    let sizes = format!("naive {}, product {}", expected.len(), found.len());
+    format!("{sizes}\n  the product lacks{missing}\n  and has{more}")
+}
+
+/// The end's `result`, and at some moments a register, flags, a vector and memory.
+fn asked(run: &Stepped, moments: usize) -> Vec<Asked> {
+    let end = run.steps.len();
+    let at = run.image.symbol("result");
+    let mut all = vec![of_memory(end, 1, at, 4, "result".into())];
+    let mut random = Random(end as u64 ^ 0x9e37_79b9_7f4a_7c15);
+    for _ in 0..moments {
+        let before = random.below(end as u64) as usize;
+        let thread = run.steps[before].thread;
+        let what = |name: String| format!("{name} before {before} of {end}");
+        let general = GENERAL[random.below(15) as usize];
+        all.push(of_register(before, thread, general, what(format!("{general:?}"))));
+        let vector = Register::XMM0 + random.below(4) as u32;
+        all.push(of_register(before, thread, vector, what(format!("{vector:?}"))));
+        let flag = random.below(6) as usize;
+        all.push(of_flag(before, thread, flag, what(format!("{}f", FLAGS[flag]))));
+        let insn = &run.steps[before].insn;
+        let names_memory =
+            (0..insn.op_count()).any(|operand| insn.op_kind(operand) == iced_x86::OpKind::Memory);
+        if names_memory {
+            let shadow = super::shadow::Shadow::default();
+            let step = &run.steps[before];
+            let at = super::machine::Machine::new(step, &shadow).named_address();
+            let size = insn.memory_size().size().max(1) as u64;
+            all.push(of_memory(before, thread, at, size, what(format!("{at:x}+{size}"))));
+        }
+    }
+    all
+}
+
+/// All but the stack pointer.
+const GENERAL: [Register; 15] = [
+    Register::RAX,
+    Register::RCX,
+    Register::RDX,
+    Register::RBX,
+    Register::RBP,
+    Register::RSI,
+    Register::RDI,
+    Register::R8,
+    Register::R9,
+    Register::R10,
+    Register::R11,
+    Register::R12,
+    Register::R13,
+    Register::R14,
+    Register::R15,
+];
+
+fn of_memory(before: usize, thread: u64, at: u64, size: u64, what: String) -> Asked {
+    let places = (at..at + size).map(At::Memory).collect();
+    let memory = std::iter::once(at..at + size).collect();
+    let criterion = Criterion { position: before as u64, thread, memory, ..Criterion::default() };
+    Asked { what, wanted: Wanted { before, thread, places }, criterion }
+}
+
+fn of_register(before: usize, thread: u64, register: Register, what: String) -> Asked {
+    let cells = vec![why_effects::cells::of(register).expect("a register")];
+    let criterion = Criterion { position: before as u64, thread, cells, ..Criterion::default() };
+    Asked { what, wanted: Wanted { before, thread, places: At::of(register) }, criterion }
+}
+
+/// In the order of the product's cells.
+const FLAGS: [char; 6] = ['c', 'p', 'a', 'z', 's', 'o'];
+
+fn of_flag(before: usize, thread: u64, flag: usize, what: String) -> Asked {
+    let cell = why_effects::cells::CARRY + flag as why_effects::Cell;
+    let cells = std::iter::once(cell..cell + 1).collect();
+    let criterion = Criterion { position: before as u64, thread, cells, ..Criterion::default() };
+    let places = vec![At::Flag(FLAGS[flag])];
+    Asked { what, wanted: Wanted { before, thread, places }, criterion }
+}
+
+/// Numbers that look random (xorshift).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}

@@ -1,0 +1,54 @@
+//! What system calls write to memory.
+
+use std::ops::Range;
+
+/// What a call has written, by the registers before it and what it returned.
+pub fn wrote(
+    before: &libc::user_regs_struct,
+    returned: u64,
+    word: impl Fn(u64) -> u64,
+) -> Vec<Range<u64>> {
+    let (result, r) = (returned as i64, before);
+    if result < 0 {
+        return Vec::new();
+    }
+    let (at, size) = match r.rax as i64 {
+        libc::SYS_read => (r.rsi, returned),
+        libc::SYS_getrandom => (r.rdi, returned),
+        libc::SYS_fstat => (r.rsi, size_of::<libc::stat>() as u64),
+        libc::SYS_newfstatat => (r.rdx, size_of::<libc::stat>() as u64),
+        libc::SYS_pipe | libc::SYS_pipe2 => (r.rdi, 8),
+        libc::SYS_clock_gettime => (r.rsi, 16),
+        // The kernel's own `struct termios`.
+        libc::SYS_ioctl if r.rsi == libc::TCGETS => (r.rdx, 36),
+        libc::SYS_rt_sigaction if r.rdx != 0 => (r.rdx, 32),
+        libc::SYS_rt_sigprocmask if r.rdx != 0 => (r.rdx, r.r10),
+        // Where the caller is told the number of the new thread.
+        libc::SYS_clone3 => (word(r.rdi + 24), 4),
+        libc::SYS_write
+        | libc::SYS_close
+        | libc::SYS_brk
+        | libc::SYS_mmap
+        | libc::SYS_munmap
+        | libc::SYS_mprotect
+        | libc::SYS_madvise
+        | libc::SYS_futex
+        | libc::SYS_getpid
+        | libc::SYS_gettid
+        | libc::SYS_tgkill
+        | libc::SYS_sched_yield
+        | libc::SYS_set_robust_list
+        | libc::SYS_rseq
+        | libc::SYS_exit
+        | libc::SYS_rt_sigaction
+        | libc::SYS_rt_sigprocmask => return Vec::new(),
+        call => panic!("what does call {call} write?"),
+    };
+    (size > 0).then_some(at..at.wrapping_add(size)).into_iter().collect()
+}
+
+/// Where the kernel writes when the thread ends that a call is about to begin.
+pub fn cleared_at_end(before: &libc::user_regs_struct, word: impl Fn(u64) -> u64) -> Option<u64> {
+    assert_eq!(before.rax as i64, libc::SYS_clone3, "how threads are begun");
+    Some(word(before.rdi + 16)).filter(|at| *at != 0)
+}

@@ -1,0 +1,164 @@
+//! The product's way: steps as records of a trace, and branches by the product's own graphs.
+
+use super::image::Image;
+use super::stepped::{Step, Stepped};
+use iced_x86::{FlowControl, Instruction};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use why_flow::{Graph, PostDominators, Program};
+use why_slice::Ways;
+use why_slice::region::{Builder, Region};
+use why_trace::shape::{Planner, Shape};
+use why_trace::{FIRST_UNIT_ID, FS_BASE, STACK, THREAD, WROTE};
+
+/// There are several, even of short runs.
+const CHUNK: u64 = 300;
+const LONGEST_UNIT: usize = 12;
+
+/// A program and where its indirect jumps were seen to lead.
+pub struct Seen<'a> {
+    pub image: &'a Image,
+    pub targets: HashMap<u64, Vec<u64>>,
+}
+
+impl<'a> Seen<'a> {
+    pub fn of(run: &'a Stepped) -> Seen<'a> {
+        let mut targets: HashMap<u64, Vec<u64>> = HashMap::new();
+        for (step, next) in with_next(&run.steps) {
+            if step.insn.flow_control() == FlowControl::IndirectBranch {
+                let all = targets.entry(step.insn.ip()).or_default();
+                if !all.contains(&next.insn.ip()) {
+                    all.push(next.insn.ip());
+                }
+            }
+        }
+        Seen { image: &run.image, targets }
+    }
+}
+
+/// Each step with the next one of its thread.
+fn with_next(steps: &[Step]) -> impl Iterator<Item = (&Step, &Step)> {
+    let mut last: HashMap<u64, usize> = HashMap::new();
+    steps
+        .iter()
+        .enumerate()
+        .filter_map(move |(number, step)| Some((&steps[last.insert(step.thread, number)?], step)))
+}
+
+/// Calls of these do not come back.
+const NEVER_RETURN: [&str; 8] = [
+    "abort",
+    "exit",
+    "_exit",
+    "__assert_fail",
+    "__stack_chk_fail",
+    "__cxa_throw",
+    "__cxa_rethrow",
+    "_Unwind_Resume",
+];
+
+pub fn may_return(image: &Image, callee: u64) -> bool {
+    let mut functions = image.functions.iter();
+    let function = functions.find(|(_, range)| range.start == callee);
+    !function.is_some_and(|(name, _)| NEVER_RETURN.contains(&name.as_str()))
+}
+
+impl Program for Seen<'_> {
+    fn read(&self, at: u64, into: &mut [u8]) -> usize {
+        self.image.read(at, into)
+    }
+
+    fn is_within(&self, entry: u64, address: u64) -> bool {
+        self.image.is_within(entry, address)
+    }
+
+    fn may_return(&self, callee: u64) -> bool {
+        may_return(self.image, callee)
+    }
+
+    fn seen_targets(&self, jump: u64) -> Vec<u64> {
+        self.targets.get(&jump).cloned().unwrap_or_default()
+    }
+}
+
+struct OfProgram<'a> {
+    program: &'a Seen<'a>,
+    graphs: RefCell<HashMap<u64, (Graph, PostDominators)>>,
+}
+
+impl Ways for OfProgram<'_> {
+    fn meet(&self, branch: u64) -> Option<u64> {
+        let function = self.program.image.function(branch)?;
+        let mut graphs = self.graphs.borrow_mut();
+        let (graph, post_dominators) = graphs.entry(function).or_insert_with(|| {
+            let graph = Graph::of(self.program, function);
+            let post_dominators = PostDominators::of(&graph);
+            (graph, post_dominators)
+        });
+        let block = graph.blocks.iter().position(|block| block.last == branch)?;
+        let meet = post_dominators.behind(why_flow::BlockId(block))?;
+        Some(graph.block(meet).start)
+    }
+
+    /// What has no symbol is what linkers make to lead to functions.
+    fn decides(&self, jump: u64) -> bool {
+        self.program.image.function(jump).is_some()
+    }
+}
+
+pub fn region(run: &Stepped, program: &Seen<'_>) -> Region {
+    let mut builder = Builder::new(OfProgram { program, graphs: RefCell::default() }, CHUNK);
+    let mut ids: HashMap<(u64, usize), u32> = HashMap::new();
+    let mut next_id = FIRST_UNIT_ID;
+    let mut thread = None;
+    let mut at = 0;
+    while at < run.steps.len() {
+        let first = &run.steps[at];
+        if thread.replace(first.thread) != Some(first.thread) {
+            builder.record(THREAD, &[first.thread]).unwrap();
+            builder.record(STACK, &[first.before.stack()]).unwrap();
+            builder.record(FS_BASE, &[first.before.value(iced_x86::Register::FS)]).unwrap();
+        }
+        let length = unit(&run.steps[at..]);
+        let steps = &run.steps[at..at + length];
+        let shape = shape(steps.iter().map(|step| &step.insn));
+        let first = *ids.entry((first.insn.ip(), length)).or_insert_with(|| {
+            builder.learn(&[Arc::clone(&shape)]);
+            let first = next_id;
+            next_id += length as u32 + 1;
+            first
+        });
+        let mut slots = Vec::new();
+        for (index, told) in shape.told.iter().enumerate() {
+            let registers = match steps.get(index) {
+                Some(step) => &step.before,
+                None => &steps[length - 1].after,
+            };
+            for register in told {
+                assert!(register.is_gpr(), "no vectors select addresses here");
+                slots.push(registers.value(*register));
+            }
+        }
+        builder.record(first + length as u32, &slots).unwrap();
+        for wrote in &steps[length - 1].wrote {
+            builder.record(WROTE, &[wrote.start, wrote.end - wrote.start]).unwrap();
+        }
+        at += length;
+    }
+    builder.finish().unwrap()
+}
+
+fn shape<'a>(instructions: impl Iterator<Item = &'a Instruction>) -> Arc<Shape> {
+    let mut planner = Planner::default();
+    instructions.for_each(|insn| planner.instruction(insn));
+    Arc::new(planner.finish())
+}
+
+/// How many of these steps are one unit.
+fn unit(steps: &[Step]) -> usize {
+    let goes_on = |pair: &[Step]| {
+        pair[0].insn.flow_control() == FlowControl::Next && pair[0].thread == pair[1].thread
+    };
+    1 + steps.windows(2).take(LONGEST_UNIT - 1).take_while(|pair| goes_on(pair)).count()
+}

@@ -1,0 +1,243 @@
+//! A program that is executed step by step, one thread at a time, from `main` to its end.
+
+use super::image::Image;
+use super::kernel;
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use why_flow::Program;
+
+/// What of a thread's registers addresses are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Registers {
+    general: [u64; 16],
+    fs: u64,
+}
+
+impl Registers {
+    fn of(r: &libc::user_regs_struct) -> Registers {
+        let general = [
+            r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11,
+            r.r12, r.r13, r.r14, r.r15,
+        ];
+        Registers { general, fs: r.fs_base }
+    }
+
+    /// A general register in full, or the base of a segment.
+    pub fn value(&self, register: Register) -> u64 {
+        match register {
+            Register::FS => self.fs,
+            _ if register.is_gpr() => self.general[register.full_register().number()],
+            _ => 0,
+        }
+    }
+
+    pub fn stack(&self) -> u64 {
+        self.value(Register::RSP)
+    }
+}
+
+/// An instruction that was executed, repetitions and all.
+pub struct Step {
+    pub thread: u64,
+    pub insn: Instruction,
+    pub before: Registers,
+    pub after: Registers,
+    /// What the kernel wrote to memory meanwhile.
+    pub wrote: Vec<Range<u64>>,
+}
+
+pub struct Stepped {
+    pub image: Image,
+    pub steps: Vec<Step>,
+}
+
+/// The C library takes the vector code of the CPU that programs are shown by default.
+const CPU: &str = "-AVX512F,-AVX512VL,-AVX512BW";
+/// It takes that of older ones.
+const OLD_CPU: &str = "-AVX512F,-AVX512VL,-AVX512BW,-AVX2,-AVX,-ERMS";
+/// A thread is left for another one after so many steps.
+const TURN: usize = 41;
+/// A system call that takes longer waits for another thread.
+const WAITING: Duration = Duration::from_millis(2);
+/// No test program comes near.
+const MOST: usize = 400_000;
+
+struct Thread {
+    pid: Pid,
+    number: u64,
+    registers: libc::user_regs_struct,
+    /// A call that has not come back.
+    waits: bool,
+    /// Where the kernel writes when the thread ends.
+    cleared: Option<u64>,
+}
+
+/// Builds a program, and executes it.
+pub fn stepped(source: &Path, options: &[&str]) -> Stepped {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = directory.path().join("program");
+    let compiler = if source.extension().is_some_and(|ext| ext == "cc") { "c++" } else { "cc" };
+    let always = ["-static", "-no-pie", "-fno-pie", "-fcf-protection=none", "-w", "-o"];
+    let mut build = Command::new(compiler);
+    build.args(options).args(always).arg(&program).arg(source).args(["-lm", "-pthread"]);
+    assert!(build.status().expect("a compiler").success(), "{} is built", source.display());
+    let image = Image::read(&std::fs::read(&program).expect("the program"));
+    let mut run = Run { image, threads: Vec::new(), steps: Vec::new(), decoded: HashMap::new() };
+    run.begin(&program, if options.contains(&"-O0") { OLD_CPU } else { CPU });
+    run.go_on();
+    Stepped { image: run.image, steps: run.steps }
+}
+
+struct Run {
+    image: Image,
+    threads: Vec<Thread>,
+    steps: Vec<Step>,
+    decoded: HashMap<u64, Instruction>,
+}
+
+impl Run {
+    /// Starts the program, and goes to its `main`.
+    fn begin(&mut self, program: &Path, cpu: &str) {
+        let mut command = Command::new(program);
+        command.env("GLIBC_TUNABLES", format!("glibc.cpu.hwcaps={cpu}"));
+        command.stdout(Stdio::null()).stdin(Stdio::null());
+        // SAFETY: the closure makes one system call.
+        unsafe { command.pre_exec(|| ptrace::traceme().map_err(std::io::Error::from)) };
+        let pid = Pid::from_raw(command.spawn().expect("starting the program").id() as i32);
+        waitpid(pid, None).expect("waiting");
+        let follow = ptrace::Options::PTRACE_O_TRACECLONE | ptrace::Options::PTRACE_O_EXITKILL;
+        ptrace::setoptions(pid, follow).expect("options");
+        let main = self.image.symbol("main");
+        let there = ptrace::read(pid, main as ptrace::AddressType).expect("reading code");
+        ptrace::write(pid, main as ptrace::AddressType, there & !0xff | 0xcc).expect("writing");
+        ptrace::cont(pid, None).expect("going on");
+        waitpid(pid, None).expect("waiting");
+        ptrace::write(pid, main as ptrace::AddressType, there).expect("writing");
+        let mut registers = ptrace::getregs(pid).expect("registers");
+        registers.rip = main;
+        ptrace::setregs(pid, registers).expect("registers");
+        self.threads.push(Thread { pid, number: 1, registers, waits: false, cleared: None });
+    }
+
+    /// Until `main` has returned.
+    fn go_on(&mut self) {
+        let first = self.threads[0].pid;
+        let back = word(first, self.threads[0].registers.rsp);
+        let mut turn = 0;
+        while self.threads[0].registers.rip != back || self.threads[0].waits {
+            let index = turn / TURN % self.threads.len();
+            turn += 1;
+            assert!(self.steps.len() < MOST, "the program ends");
+            if self.threads[index].waits {
+                self.wait(index, Duration::ZERO);
+                turn += TURN;
+                if self.threads.iter().all(|thread| thread.waits) {
+                    std::thread::sleep(WAITING);
+                }
+            } else {
+                self.step(index);
+            }
+        }
+        ptrace::kill(first).expect("ending the program");
+        let _ = waitpid(first, None);
+    }
+
+    fn insn(&mut self, address: u64) -> Instruction {
+        let image = &self.image;
+        *self.decoded.entry(address).or_insert_with(|| {
+            let mut bytes = [0; 15];
+            let got = image.read(address, &mut bytes);
+            let insn = Decoder::with_ip(64, &bytes[..got], address, DecoderOptions::NONE).decode();
+            assert!(!insn.is_invalid(), "code at {address:x}");
+            insn
+        })
+    }
+
+    fn step(&mut self, index: usize) {
+        let Thread { pid, registers, .. } = self.threads[index];
+        let insn = self.insn(registers.rip);
+        ptrace::step(pid, None).expect("stepping");
+        self.threads[index].waits = true;
+        let is_call = insn.mnemonic() == Mnemonic::Syscall;
+        self.wait(index, if is_call { WAITING } else { Duration::MAX });
+    }
+
+    /// Waits for the end of a thread's step.
+    fn wait(&mut self, index: usize, how_long: Duration) {
+        let begun = Instant::now();
+        let pid = self.threads[index].pid;
+        let all = WaitPidFlag::__WALL;
+        loop {
+            let flags = if how_long == Duration::MAX { all } else { all | WaitPidFlag::WNOHANG };
+            match waitpid(pid, Some(flags)).expect("waiting") {
+                WaitStatus::StillAlive if begun.elapsed() >= how_long => return,
+                WaitStatus::StillAlive => {}
+                WaitStatus::Stopped(_, Signal::SIGTRAP) => {
+                    let registers = ptrace::getregs(pid).expect("registers");
+                    if registers.rip == self.threads[index].registers.rip {
+                        // A string instruction stops after each of its repetitions.
+                        let insn = self.insn(registers.rip);
+                        assert!(insn.has_rep_prefix() || insn.has_repne_prefix(), "it goes on");
+                        ptrace::step(pid, None).expect("stepping");
+                        continue;
+                    }
+                    return self.stepped(index, registers);
+                }
+                WaitStatus::PtraceEvent(_, _, libc::PTRACE_EVENT_CLONE) => {
+                    self.begins(index);
+                    ptrace::step(pid, None).expect("stepping");
+                }
+                WaitStatus::Exited(..) => return self.ended(index),
+                other => panic!("{other:?} while stepping"),
+            }
+        }
+    }
+
+    /// A thread has made its step.
+    fn stepped(&mut self, index: usize, registers: libc::user_regs_struct) {
+        let thread = &mut self.threads[index];
+        let before = std::mem::replace(&mut thread.registers, registers);
+        thread.waits = false;
+        let (pid, number) = (thread.pid, thread.number);
+        let insn = self.insn(before.rip);
+        let wrote = match insn.mnemonic() {
+            Mnemonic::Syscall => kernel::wrote(&before, registers.rax, |at| word(pid, at)),
+            _ => Vec::new(),
+        };
+        let (before, after) = (Registers::of(&before), Registers::of(&registers));
+        self.steps.push(Step { thread: number, insn, before, after, wrote });
+    }
+
+    /// A thread is begun by another one.
+    fn begins(&mut self, parent: usize) {
+        let parent = &self.threads[parent];
+        let pid = ptrace::getevent(parent.pid).expect("the new thread");
+        let pid = Pid::from_raw(pid as i32);
+        let cleared = kernel::cleared_at_end(&parent.registers, |at| word(parent.pid, at));
+        waitpid(pid, Some(WaitPidFlag::__WALL)).expect("the new thread");
+        let registers = ptrace::getregs(pid).expect("registers");
+        let number = self.threads.iter().map(|thread| thread.number).max().unwrap_or(0) + 1;
+        self.threads.push(Thread { pid, number, registers, waits: false, cleared });
+    }
+
+    fn ended(&mut self, index: usize) {
+        let thread = self.threads.remove(index);
+        let insn = self.insn(thread.registers.rip);
+        let before = Registers::of(&thread.registers);
+        let wrote = thread.cleared.map(|at| at..at + 4).into_iter().collect();
+        self.steps.push(Step { thread: thread.number, insn, before, after: before, wrote });
+    }
+}
+
+fn word(pid: Pid, at: u64) -> u64 {
+    ptrace::read(pid, at as ptrace::AddressType).expect("reading memory") as u64
+}
