@@ -49,7 +49,7 @@ pub fn compare(run: &Stepped) -> Comparison {
             let counts = Counts { addresses: !thin, control: !data };
             let expected = naive.slice(&naive.found[index], counts);
             let found =
-                found(run, &region, &asked.criterion, Options { thin, data, reasons: false });
+                found(run, &region, &asked.criterion, Options { thin, data, ..Options::default() });
             comparison.slices += 1;
             comparison.instances += expected.len();
             if found != expected {

@@ -130,7 +130,7 @@ pub fn main(text: &str) {
         words: manifest.command.iter().map(Into::into).collect(),
         tool: Tool::Exact,
         inspect: false,
-        accesses: None,
+        readers: None,
         course: Course::Replay(Again {
             recording: journey.recording,
             process: journey.program,
