@@ -29,6 +29,8 @@ pub struct LineSearch {
     pub file_is_known: bool,
     /// The first line behind it from which code was made.
     pub next_line: Option<u64>,
+    /// The files of this name that have code there.
+    pub files: BTreeSet<String>,
 }
 
 /// From here on the code belongs to this line; to none behind the end of a sequence.
@@ -135,6 +137,7 @@ impl LineTable {
             found.file_is_known = true;
             if row.line == line {
                 found.addresses.insert(LinkAddress(row.address));
+                found.files.insert(self.file(row.file));
             } else if row.line > line {
                 let nearer = found.next_line.is_none_or(|next| row.line < next);
                 found.next_line = if nearer { Some(row.line) } else { found.next_line };
@@ -187,6 +190,7 @@ impl Image {
         }
         let behind = here.addresses.iter().map(|address| self.behind_prologue(*address));
         found.addresses.extend(behind);
+        found.files.extend(here.files);
         found.file_is_known |= here.file_is_known;
         let nearest = [found.next_line, here.next_line].into_iter().flatten().min();
         found.next_line = nearest;

@@ -17,6 +17,8 @@ pub struct Counted {
     is_known: bool,
     file_is_known: bool,
     next_line: Option<u64>,
+    /// Files that are meant, and have code of the line.
+    files: BTreeSet<String>,
 }
 
 impl Counted {
@@ -30,6 +32,7 @@ impl Counted {
                 self.file_is_known |= search.file_is_known;
                 let next = [self.next_line, search.next_line];
                 self.next_line = next.into_iter().flatten().min();
+                self.files.extend(search.files);
                 search.addresses
             }
         }
@@ -47,8 +50,20 @@ impl Counted {
         inside
     }
 
+    /// Which one is meant, if several files have the name that was given.
+    pub fn several(&self, code: &Code) -> Option<String> {
+        let (Code::Line { file, .. }, 2..) = (code, self.files.len()) else {
+            return None;
+        };
+        let files: Vec<&str> = self.files.iter().map(String::as_str).collect();
+        Some(format!("{file} may be any of {}; give more of its path", files.join(", ")))
+    }
+
     /// Why there is no such execution.
     pub fn none(&self, code: &Code, number: Option<u64>) -> String {
+        if let Some(message) = self.several(code) {
+            return message;
+        }
         match (code, number) {
             (_, Some(number)) if self.times > 0 => {
                 format!("{code} was executed only {}, and not {number}", times(self.times))
@@ -114,6 +129,11 @@ impl Executions {
 
     pub fn last(&self) -> Option<Position> {
         self.last
+    }
+
+    /// Whether it cannot be told which code is meant.
+    pub fn several(&self) -> Option<String> {
+        self.found.several(&self.code)
     }
 
     /// Why there is no such execution.

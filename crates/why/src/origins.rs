@@ -1,7 +1,9 @@
 //! Where a value comes from at a moment: the bytes of registers and memory that it consists of.
 
 use crate::criterion::Value as Wanted;
-use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, OpAccess, Register, UsedMemory};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, InstructionInfoFactory, OpAccess, Register, UsedMemory,
+};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use why_effects::{Cell, Place, cells, effects};
@@ -57,14 +59,15 @@ impl Origins {
         }
     }
 
-    /// All that the next instruction reads, and what decides where it leads.
+    /// All that the next instruction reads, and what decides where it leads. A thread that ends
+    /// itself in a call of the system came there: that is all there is to ask.
     pub fn of_instruction(scene: &Scene) -> Origins {
         let mut bytes = [0; 15];
         let got = scene.read(scene.registers.0[RIP], &mut bytes);
         let at = scene.registers.0[RIP];
         let insn = Decoder::with_ip(64, &bytes[..got], at, DecoderOptions::NONE).decode();
         let mut origins = Origins::default();
-        if insn.is_invalid() {
+        if insn.is_invalid() || insn.code() == Code::Syscall {
             return origins;
         }
         let mut factory = InstructionInfoFactory::new();

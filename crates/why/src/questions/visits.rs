@@ -177,10 +177,12 @@ impl Visit {
     }
 
     fn give_up_counting(&mut self) {
-        if let Goal::Execution { executions, number, .. } = &self.goal
-            && self.told.is_none()
-            && (number.is_some() || executions.last().is_none())
-        {
+        let Goal::Execution { executions, number, .. } = &self.goal else {
+            return;
+        };
+        if let Some(message) = executions.several() {
+            self.told = Some(Err(message));
+        } else if self.told.is_none() && (number.is_some() || executions.last().is_none()) {
             self.told = Some(Err(executions.none(*number)));
         }
     }

@@ -162,7 +162,11 @@ impl<'a> Sources<'a> {
         }
         let own = functions.iter().find(|called| called.is_own);
         let told = own.or(functions.last());
-        let function = told.and_then(|called| called.function.clone());
+        let function = told.and_then(|called| called.function.clone()).or_else(|| {
+            // Of what was stripped of its names, where the function begins.
+            let entry = module.image.function(linked)?;
+            Some(format!("{}+{:#x}", module.short_name(), entry.0))
+        });
         let line = own.and_then(|called| called.line.clone());
         let source = line.map(|line| (line.file, line.line));
         Place { function, source, module: Some(module.short_name().to_owned()) }

@@ -62,6 +62,7 @@ pub struct Shown {
     pub criterion: String,
     /// What was asked for, as it was.
     pub told: String,
+    pub thread: u64,
     /// Those that are easiest to reach first: whoever depends on a line comes before it.
     pub lines: Vec<ShownLine>,
     pub left_out: Vec<String>,
@@ -99,7 +100,7 @@ impl Shown {
             print!("{}", self.dot());
         } else {
             println!("{}", self.told);
-            print!("{}", text::Tree::new(&self.lines).text());
+            print!("{}", text::Tree::new(&self.lines, self.thread).text());
             if view.all {
                 self.print_instances();
             }

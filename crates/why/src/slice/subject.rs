@@ -166,6 +166,7 @@ impl Subject {
             recording: self.recording.path.clone(),
             criterion: self.question.clone(),
             told: self.told(),
+            thread: self.answer.thread as u64,
             lines: lines.all[..count].iter().zip(seen).map(shown).collect(),
             left_out: self.left_out(slice, &lines, count),
             instances: slice.instructions.clone(),

@@ -13,13 +13,15 @@ const DEEPEST: usize = 10;
 
 pub struct Tree<'a> {
     lines: &'a [ShownLine],
+    /// The one that was asked about.
+    thread: u64,
     children: HashMap<Option<usize>, Vec<usize>>,
     sources: HashMap<String, Option<Vec<String>>>,
 }
 
 impl<'a> Tree<'a> {
     /// Whoever depends on a line is among them.
-    pub fn new(lines: &'a [ShownLine]) -> Tree<'a> {
+    pub fn new(lines: &'a [ShownLine], thread: u64) -> Tree<'a> {
         let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
         for (number, line) in lines.iter().enumerate() {
             children.entry(line.parent).or_default().push(number);
@@ -27,7 +29,7 @@ impl<'a> Tree<'a> {
         for siblings in children.values_mut() {
             siblings.sort_by_key(|number| (lines[*number].because, lines[*number].order));
         }
-        Tree { lines, children, sources: HashMap::new() }
+        Tree { lines, thread, children, sources: HashMap::new() }
     }
 
     pub fn text(&mut self) -> String {
@@ -61,7 +63,10 @@ impl<'a> Tree<'a> {
         let place = line.place();
         let text = line.file.as_ref().zip(line.line).and_then(|(file, at)| self.source(file, at));
         let times = if line.times > 1 { format!(" ×{}", line.times) } else { String::new() };
-        let head = format!("{indent}{mark}{place}{times}  {}", text.unwrap_or_default());
+        let above = line.parent.map_or(self.thread, |parent| self.lines[parent].thread);
+        let thread =
+            if line.thread == above { String::new() } else { format!(" thread {}", line.thread) };
+        let head = format!("{indent}{mark}{place}{times}{thread}  {}", text.unwrap_or_default());
         let head = cut(head.trim_end(), COLUMNS);
         let seen = line.variable.as_ref().zip(line.value.as_ref());
         let value = seen.map(|(name, value)| {

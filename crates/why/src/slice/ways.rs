@@ -91,7 +91,8 @@ impl Ways for MappedWays {
     /// What has source of the program's own; of a program without any, all of its code.
     fn is_shown(&self, address: u64) -> bool {
         self.module(address).is_some_and(|module| {
-            let is_program = || Path::new(&module.name) == Path::new(&self.program);
+            let name = |path: &str| Path::new(path).file_name().map(ToOwned::to_owned);
+            let is_program = || name(&module.name) == name(&self.program);
             module.own_line(module.linked(address)).is_some()
                 || is_program() && !module.image.has_lines()
         })

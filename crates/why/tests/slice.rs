@@ -1,0 +1,199 @@
+//! What `why slice` and `why chop` say of programs whose slices are known: from the works that
+//! they come from, and by hand.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+const WHY: &str = env!("CARGO_BIN_EXE_why");
+
+/// A program of these tests that was recorded.
+struct Recorded {
+    directory: TempDir,
+    source: PathBuf,
+    program: PathBuf,
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+impl Recorded {
+    fn new(name: &str, compiler: &[&str], arguments: &[&str]) -> Recorded {
+        let directory = tempfile::tempdir().unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slice").join(name);
+        let program = directory.path().join(name.split('.').next().unwrap());
+        let mut cc = Command::new("cc");
+        cc.args(compiler).arg(&source).arg("-o").arg(&program).arg("-pthread");
+        let built = cc.output().unwrap();
+        assert!(built.status.success(), "{}", text(&built.stderr));
+        let recorded = Recorded { directory, source, program };
+        recorded.record(arguments);
+        recorded
+    }
+
+    fn record(&self, arguments: &[&str]) {
+        let program = self.program.to_str().unwrap();
+        let recorded = self.why(&[&["record", "--", program], arguments].concat());
+        assert_ne!(recorded.status.code(), Some(125), "{}", text(&recorded.stderr));
+    }
+
+    fn why(&self, arguments: &[&str]) -> Output {
+        let recordings = self.directory.path().join("recordings");
+        Command::new(WHY).args(arguments).env("WHY_DIR", recordings).output().unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.why(&[arguments, &["--json", "--lines=1000"]].concat());
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The only message of a command that has no answer.
+    fn refused(&self, arguments: &[&str], status: i32) -> String {
+        let output = self.why(arguments);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {message}");
+        assert!(output.stdout.is_empty());
+        assert_eq!(message.lines().count(), 1, "{message}");
+        message
+    }
+
+    /// The comments of the lines that an answer has.
+    fn comments(&self, answer: &Value) -> BTreeSet<String> {
+        let source = std::fs::read_to_string(&self.source).unwrap();
+        let lines: Vec<&str> = source.lines().collect();
+        let numbers = answer["answer"]["lines"].as_array().unwrap().iter();
+        let comment = |line: &Value| {
+            let text = lines[line["line"].as_u64()? as usize - 1];
+            let (_, comment) = text.split_once("/* ")?;
+            Some(comment.trim_end_matches(" */").to_owned())
+        };
+        numbers.filter_map(comment).collect()
+    }
+
+    /// Where a comment stands, as `FILE:LINE`.
+    fn place(&self, comment: &str) -> String {
+        let source = std::fs::read_to_string(&self.source).unwrap();
+        let is_it = |line: &str| line.contains(&format!("/* {comment} */"));
+        let index = source.lines().position(is_it).unwrap();
+        format!("{}:{}", self.source.file_name().unwrap().to_str().unwrap(), index + 1)
+    }
+}
+
+fn set(words: &[&str]) -> BTreeSet<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+const LEVELS: [&str; 3] = ["-O0", "-O1", "-O2"];
+
+#[test]
+fn the_example_of_relevant_slices_has_the_slice_of_the_thesis() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let answer = recorded.json(&["slice", &format!("{}:out", recorded.place("16"))]);
+    assert_eq!(answer["schema"], "why.slice/1");
+    assert_eq!(recorded.comments(&answer), set(&["4", "15", "16"]));
+}
+
+#[test]
+fn a_table_of_jumps_is_decided_by_what_selects_from_it() {
+    for level in LEVELS {
+        let recorded = Recorded::new("switch.c", &["-g", level, "-fno-inline"], &[]);
+        let answer = recorded.json(&["slice", "end:w"]);
+        let lines = recorded.comments(&answer);
+        assert!(set(&["selects", "selected", "chosen"]).is_subset(&lines), "{level}: {lines:?}");
+        let answer = recorded.json(&["slice", "end:w", "--data"]);
+        assert!(!recorded.comments(&answer).contains("chosen"), "{level}");
+    }
+}
+
+#[test]
+fn a_register_that_is_brought_back_is_the_callers() {
+    let recorded = Recorded::new("kept.c", &["-g", "-O1"], &[]);
+    let answer = recorded.json(&["slice", "end:w"]);
+    let lines = recorded.comments(&answer);
+    assert_eq!(lines, set(&["made", "used"]));
+}
+
+#[test]
+fn what_another_thread_wrote_belongs_to_it_with_its_thread() {
+    let recorded = Recorded::new("race.c", &["-g", "-O0"], &[]);
+    let answer = recorded.json(&["slice", &format!("{}:k", recorded.place("used"))]);
+    assert!(recorded.comments(&answer).contains("without the lock"));
+    let threads: BTreeSet<u64> = answer["answer"]["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line["thread"].as_u64().unwrap())
+        .collect();
+    assert!(threads.len() > 1, "{threads:?}");
+}
+
+#[test]
+fn the_chop_of_an_overflow_is_a_few_lines() {
+    for level in LEVELS {
+        let options = ["-g", level, "-fno-inline", "-fno-optimize-sibling-calls"];
+        let recorded = Recorded::new("overflow.c", &options, &[&"x".repeat(24)]);
+        let answer = recorded.json(&["chop", "--from", "arg:1", "--to", "crash", "--data"]);
+        assert_eq!(answer["schema"], "why.chop/1");
+        let lines = answer["answer"]["lines"].as_array().unwrap();
+        assert!(recorded.comments(&answer).contains("overflows"), "{level}: {answer:#}");
+        assert!(lines.len() <= 4, "{level}: {answer:#}");
+        // Not so if the name is short enough.
+        recorded.record(&["fits"]);
+        let made = recorded.json(&["slice", "end:globals.env"]);
+        assert!(recorded.comments(&made).contains("made"), "{level}");
+    }
+}
+
+#[test]
+fn slices_are_kept_and_loaded_and_drawn() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let place = format!("{}:out", recorded.place("16"));
+    let first = recorded.why(&["slice", &place, "--save", "one"]);
+    let again = recorded.why(&["slice", "one", "--load"]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    assert_eq!(text(&first.stdout), text(&again.stdout));
+    let drawn = text(&recorded.why(&["slice", &place, "--dot"]).stdout);
+    assert!(drawn.starts_with("digraph") && drawn.contains("criterion -> l0"), "{drawn}");
+    let message = recorded.refused(&["slice", "two", "--load"], 1);
+    assert!(message.contains("kept slices: one"), "{message}");
+}
+
+#[test]
+fn what_was_made_of_a_value_is_found_forwards() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let answer = recorded.json(&["slice", &format!("{}:b", recorded.place("4")), "--forward"]);
+    assert_eq!(recorded.comments(&answer), set(&["15", "16"]));
+}
+
+#[test]
+fn text_fits_and_says_what_is_left_out() {
+    let recorded = Recorded::new("overflow.c", &["-g", "-O0"], &[&"x".repeat(24)]);
+    let output = recorded.why(&["slice", "crash", "--lines=1"]);
+    let shown = text(&output.stdout);
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    assert!(shown.contains("more lines: --lines="), "{shown}");
+    assert!(shown.contains("instructions that were executed belong to it"), "{shown}");
+}
+
+#[test]
+fn what_cannot_be_answered_is_said_in_a_line() {
+    let recorded = Recorded::new("overflow.c", &["-g", "-O2", "-fno-inline"], &["fits"]);
+    let never = recorded.refused(&["slice", "overflow.c:9999:x"], 1);
+    assert!(never.contains("line 9999"), "{never}");
+    let none = recorded.refused(&["slice", "end:nothing"], 1);
+    assert!(none.contains("no variable nothing"), "{none}");
+    let two = recorded.refused(&["slice", "end", "crash"], 2);
+    assert!(two.contains("one value"), "{two}");
+    let pruned = recorded.refused(&["slice", "end", "--prune", "nobody"], 1);
+    assert!(pruned.contains("nobody"), "{pruned}");
+    let source = recorded.refused(&["chop", "--from", "arg:7", "--to", "end"], 1);
+    assert!(source.contains("1 arguments"), "{source}");
+    let input = recorded.refused(&["chop", "--from", "input", "--to", "end"], 1);
+    assert!(input.contains("neither its standard input nor a file"), "{input}");
+    let range = recorded.refused(&["chop", "--from", "input:9-3", "--to", "end"], 2);
+    assert!(range.contains("FIRST-LAST"), "{range}");
+}
