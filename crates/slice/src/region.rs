@@ -168,7 +168,7 @@ impl<W: Ways> Builder<W> {
 }
 
 /// What is looked for: what these bytes were when so many instructions had been executed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Criterion {
     pub position: Position,
     pub thread: u64,
@@ -176,10 +176,27 @@ pub struct Criterion {
     pub memory: Vec<Range<u64>>,
     /// Also, why the thread came there, where this is the next instruction.
     pub address: Option<u64>,
-    /// What was executed before that many instructions does not count.
+    /// What was executed before that many instructions does not count, and of a slice forwards
+    /// not what was executed when so many had been.
     pub from: Position,
+    pub until: Position,
     /// Code that is not looked into: it made what it made, of nothing.
     pub pruned: Vec<Range<u64>>,
+}
+
+impl Default for Criterion {
+    fn default() -> Criterion {
+        Criterion {
+            position: 0,
+            thread: 0,
+            cells: Vec::new(),
+            memory: Vec::new(),
+            address: None,
+            from: 0,
+            until: Position::MAX,
+            pruned: Vec::new(),
+        }
+    }
 }
 
 /// How a slice is made.

@@ -30,11 +30,13 @@ impl Region {
             touched.remember_wanters();
         }
         let start = sources.first().map_or(0, |source| source.position);
+        let end = sources.iter().map(|source| source.until).min().unwrap_or(0);
         let mut spread = Spread {
             units: &self.units,
             forward: Forward::new(Dependences { thin: options.thin }),
             control: !options.data && !options.thin,
             start,
+            end,
             sources,
             touched,
             deciding: FxHashMap::default(),
@@ -45,7 +47,8 @@ impl Region {
         };
         let concerned = |index: &usize| {
             let next = self.chunks.get(index + 1);
-            next.is_none_or(|next| next.before.position > start)
+            self.chunks[*index].before.position < end
+                && next.is_none_or(|next| next.before.position > start)
         };
         let chunks: Vec<usize> = (0..self.chunks.len()).filter(concerned).collect();
         self.each_chunk(&chunks, |events| spread.over(events))?;
@@ -70,6 +73,7 @@ struct Spread<'a> {
     forward: Forward,
     control: bool,
     start: Position,
+    end: Position,
     /// Those that are still to come.
     sources: &'a [Criterion],
     touched: Wanted,
@@ -112,7 +116,7 @@ impl Spread<'_> {
                         self.begin_sources_before(position + 1);
                         self.touched.turn_to(executed.thread);
                         let insn = &unit.instructions[index];
-                        if position >= self.start
+                        if (self.start..self.end).contains(&position)
                             && let Some(operands) = events.operands(executed, index)
                         {
                             let site = events.site(executed, index).filter(|_| !insn.shown);

@@ -42,7 +42,7 @@ pub fn main(args: &Args) -> ExitCode {
 fn chop(args: &Args) -> Result<Shown, Failure> {
     let source: Source = args.from.parse().map_err(Failure::Misused)?;
     let words: Vec<String> = args.recording.iter().chain([&args.to]).cloned().collect();
-    let mut subject = Subject::of(&words)?;
+    let mut subject = Subject::of(&words, args.view.region.as_deref())?;
     let criterion = subject.criterion(&args.view)?;
     let sources = source.find(&subject)?;
     let options = args.view.options();

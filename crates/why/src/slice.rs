@@ -47,7 +47,7 @@ pub fn main(args: &Args) -> ExitCode {
 }
 
 fn slice(args: &Args) -> Result<Shown, Failure> {
-    let mut subject = Subject::of(&args.words)?;
+    let mut subject = Subject::of(&args.words, args.view.region.as_deref())?;
     let criterion = subject.criterion(&args.view)?;
     let options = args.view.options();
     let found = subject.timed(|region| match args.forward {

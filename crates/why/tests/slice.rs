@@ -194,6 +194,10 @@ fn what_cannot_be_answered_is_said_in_a_line() {
     assert!(source.contains("1 arguments"), "{source}");
     let input = recorded.refused(&["chop", "--from", "input", "--to", "end"], 1);
     assert!(input.contains("neither its standard input nor a file"), "{input}");
+    let outside = recorded.refused(&["slice", "main", "--region", "work..end"], 1);
+    assert!(outside.contains("not in the region"), "{outside}");
+    let region = recorded.refused(&["slice", "end", "--region", "main"], 2);
+    assert!(region.contains("FROM..UNTIL"), "{region}");
     let range = recorded.refused(&["chop", "--from", "input:9-3", "--to", "end"], 2);
     assert!(range.contains("FIRST-LAST"), "{range}");
 }

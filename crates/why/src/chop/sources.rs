@@ -73,7 +73,7 @@ impl Source {
             }
             Source::Criterion(text) => {
                 let recording = subject.recording.path.display().to_string();
-                let source = Subject::of(&[recording, text.clone()])?;
+                let source = Subject::of(&[recording, text.clone()], None)?;
                 if source.process != subject.process {
                     return Err(no_answer("a chop lies within one process".to_owned()));
                 }

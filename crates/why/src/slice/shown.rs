@@ -24,6 +24,10 @@ pub struct ViewArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub prune: Vec<String>,
 
+    /// Only what was executed between two places counts; either may be left out
+    #[arg(long, value_name = "FROM..UNTIL")]
+    pub region: Option<String>,
+
     /// Go no farther than over so many lines
     #[arg(long, value_name = "N")]
     pub depth: Option<usize>,

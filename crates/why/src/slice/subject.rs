@@ -23,6 +23,9 @@ pub struct Subject {
     pub question: String,
     pub answer: Answer,
     place: Position,
+    /// What is before and behind these does not count.
+    from: Option<Position>,
+    until: Option<Position>,
     pub traced: Traced,
     /// The program's own file.
     program: PathBuf,
@@ -32,22 +35,42 @@ pub struct Subject {
 }
 
 impl Subject {
-    pub fn of(words: &[String]) -> Result<Subject, Failure> {
-        let (recording, mut questions) = questions::understand(words)?;
-        let [question] = questions.as_slice() else {
+    pub fn of(words: &[String], region: Option<&str>) -> Result<Subject, Failure> {
+        let (before, behind) = sides(region)?;
+        let sides = [before, behind].into_iter().flatten();
+        let all: Vec<String> = words.iter().cloned().chain(sides.map(str::to_owned)).collect();
+        let (recording, mut questions) = questions::understand(&all)?;
+        if questions.len() != 1 + [before, behind].iter().flatten().count() {
             let two = "a slice is of one value: give one criterion, behind the recording's name";
             return Err(Failure::Misused(two.to_owned()));
-        };
-        let process = question.process;
+        }
+        let process = questions[0].process;
         let mut stats = Stats::default();
         questions::ask(&recording, &mut questions, false, &mut stats)?;
-        let question = questions.pop().expect("there is one");
+        let mut questions = questions.into_iter();
+        let question = questions.next().expect("there is one");
         let text = question.text.to_owned();
         let answer = question.into_answer().map_err(no_answer)?;
-        let Ok(Moment::At(place)) = answer.position.parse() else {
-            let message = format!("{} is no moment of a process", answer.position);
-            return Err(Failure::NoAnswer(message));
+        let place = placed(&answer)?;
+        let mut next = |side: Option<&str>| match (side, questions.next()) {
+            (Some(_), Some(question)) => {
+                placed(&question.into_answer().map_err(no_answer)?).map(Some)
+            }
+            _ => Ok(None),
         };
+        let from = next(before)?;
+        let until = match before {
+            Some(_) => next(behind)?,
+            None => from,
+        };
+        let from = from.filter(|_| before.is_some());
+        if from.is_some_and(|from| place < from) || until.is_some_and(|until| place > until) {
+            return Err(no_answer(format!(
+                "{text} is at {}, and so not in the region {}",
+                answer.position,
+                region.unwrap_or_default()
+            )));
+        }
         let begun = Instant::now();
         let traced = traced::of_process(&recording, process).map_err(no_answer)?;
         let tracing = begun.elapsed();
@@ -59,6 +82,8 @@ impl Subject {
             question: text,
             answer,
             place,
+            from,
+            until,
             traced,
             program,
             stats,
@@ -83,6 +108,8 @@ impl Subject {
             )));
         }
         Ok(Criterion {
+            from: self.position(self.from)?.unwrap_or(0),
+            until: self.position(self.until)?.unwrap_or(u64::MAX),
             // Why it came there, if no value is asked for.
             address: self.place.pc.filter(|_| self.answer.value.is_none()),
             pruned: self.pruned(&view.prune)?,
@@ -92,11 +119,7 @@ impl Subject {
 
     /// The value, as where something else begins.
     pub fn source(&self) -> Result<Criterion, Failure> {
-        let place = self.place;
-        let position = self.traced.region.position(place.event, place.ticks);
-        let position = position.ok_or_else(|| {
-            no_answer(format!("{} is not in the trace of the process", self.answer.position))
-        })?;
+        let position = self.position(Some(self.place))?.expect("a place was given");
         let origins = &self.answer.origins;
         Ok(Criterion {
             position,
@@ -105,6 +128,16 @@ impl Subject {
             memory: origins.memory.clone(),
             ..Criterion::default()
         })
+    }
+
+    /// How many instructions had been executed at a place.
+    fn position(&self, place: Option<Position>) -> Result<Option<u64>, Failure> {
+        let Some(place) = place else {
+            return Ok(None);
+        };
+        let position = self.traced.region.position(place.event, place.ticks);
+        let missing = || no_answer(format!("{place} is not in the trace of the process"));
+        position.map(Some).ok_or_else(missing)
     }
 
     /// Code that is not looked into.
@@ -255,6 +288,26 @@ impl Subject {
             ));
         }
         left_out
+    }
+}
+
+/// The places that a region lies between.
+fn sides(region: Option<&str>) -> Result<(Option<&str>, Option<&str>), Failure> {
+    let Some(region) = region else {
+        return Ok((None, None));
+    };
+    let some = |side: &'static str| move |text: &&str| *text != side && !text.is_empty();
+    let (from, until) = region.split_once("..").ok_or_else(|| {
+        Failure::Misused(format!("{region} is no region: give FROM..UNTIL, such as main..end"))
+    })?;
+    Ok((Some(from).filter(some("start")), Some(until).filter(some("end"))))
+}
+
+/// The moment of an answer.
+fn placed(answer: &Answer) -> Result<Position, Failure> {
+    match answer.position.parse() {
+        Ok(Moment::At(position)) => Ok(position),
+        _ => Err(no_answer(format!("{} is no moment of a process", answer.position))),
     }
 }
 
