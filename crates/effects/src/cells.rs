@@ -82,3 +82,18 @@ fn is_part_of(cells: &Range<Cell>, register: Register) -> bool {
     let whole = of(register).expect("a general register");
     whole.start <= cells.start && cells.end <= whole.end
 }
+
+/// The name of the register that a cell is of, or of the flag.
+pub fn name(cell: Cell) -> String {
+    const FLAG_NAMES: [&str; 7] = ["CF", "PF", "AF", "ZF", "SF", "OF", "DF"];
+    match cell {
+        GENERAL..FLAGS => format!("{:?}", Register::RAX + u32::from(cell / 8)).to_lowercase(),
+        FLAGS..X87 => {
+            FLAG_NAMES.get(usize::from(cell - FLAGS)).copied().unwrap_or("flags").to_owned()
+        }
+        X87 => "x87".to_owned(),
+        MXCSR..MASKS => "mxcsr".to_owned(),
+        MASKS..VECTORS => format!("k{}", (cell - MASKS) / 8),
+        _ => format!("zmm{}", (cell - VECTORS) / VECTOR_SIZE),
+    }
+}

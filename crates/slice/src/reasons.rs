@@ -36,14 +36,34 @@ pub enum Via {
     Tested,
 }
 
+/// For what reasons are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Why {
+    #[default]
+    Nothing,
+    /// For each instruction of the program, the last time that it belongs to the slice.
+    Code,
+    /// For each time.
+    Instances,
+}
+
 /// All of them.
 #[derive(Default)]
 pub struct Reasons {
     pub all: Vec<Reason>,
+    of_instances: bool,
     known: FxHashMap<(u64, Option<u64>), usize>,
 }
 
+/// Of more instances reasons are not told one by one.
+const MOST_INSTANCES: usize = 10_000_000;
+
 impl Reasons {
+    pub fn of(why: Why) -> Option<Reasons> {
+        let of_instances = why == Why::Instances;
+        (why != Why::Nothing).then(|| Reasons { of_instances, ..Reasons::default() })
+    }
+
     /// An instruction belongs to the slice, once more: who wants what it is made of.
     pub fn add(
         &mut self,
@@ -55,7 +75,10 @@ impl Reasons {
     ) -> Wanter {
         let (thread, position) = instance;
         let next = self.all.len();
-        let index = *self.known.entry((address, site)).or_insert(next);
+        let index = match self.of_instances && next < MOST_INSTANCES {
+            true => next,
+            false => *self.known.entry((address, site)).or_insert(next),
+        };
         if index == next {
             let (wanter, role) = ((wanter.number as usize).checked_sub(1), wanter.role);
             let (times, via) = (1, via());

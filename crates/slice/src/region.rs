@@ -6,7 +6,7 @@ pub use crate::course::Input;
 use crate::course::{Course, Moment, Room, Sink, Unknown};
 use crate::events::{Event, Events};
 use crate::positions::Positions;
-use crate::reasons::Reason;
+use crate::reasons::{Reason, Why};
 use crate::store::{Store, Stored};
 use crate::units::{Surroundings, Unit, Ways};
 use iced_x86::InstructionInfoFactory;
@@ -206,8 +206,8 @@ pub struct Options<'a> {
     pub thin: bool,
     /// Without what decided.
     pub data: bool,
-    /// Say why each instruction belongs to the slice.
-    pub reasons: bool,
+    /// Say why instructions belong to the slice.
+    pub reasons: Why,
     /// Only these are told of: what else a slice backwards goes through is not.
     pub only: Option<&'a Positions>,
 }

@@ -4,7 +4,7 @@ use crate::backward::{self, Backward, Dependences, Made};
 use crate::control::Position;
 use crate::events::{Event, Events, UnitExecuted};
 use crate::positions::Positions;
-use crate::reasons::{Reasons, Via};
+use crate::reasons::{Reasons, Via, Why as Reasoned};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
 use crate::units::{Known, Unit};
 use crate::wanted::{Wanted, Wanter};
@@ -18,7 +18,7 @@ impl Region {
     /// Which instructions made a value.
     pub fn slice(&self, criterion: &Criterion, options: Options<'_>) -> Result<Slice, RegionError> {
         let mut wanted = Wanted::default();
-        if options.reasons {
+        if options.reasons != Reasoned::Nothing {
             wanted.remember_wanters();
         }
         wanted.turn_to(criterion.thread);
@@ -35,7 +35,7 @@ impl Region {
             last_decided: None,
             put_aside: FxHashMap::default(),
             waiting: BinaryHeap::new(),
-            reasons: options.reasons.then(Reasons::default),
+            reasons: Reasons::of(options.reasons),
             pruned: &criterion.pruned,
             only: options.only,
             slice: Slice::default(),

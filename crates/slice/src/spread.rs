@@ -5,7 +5,7 @@ use crate::control::Position;
 use crate::events::{Event, Events};
 use crate::forward::Forward;
 use crate::positions::Positions;
-use crate::reasons::{Reasons, Via};
+use crate::reasons::{Reasons, Via, Why};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
 use crate::units::{Known, Turn, Unit};
 use crate::wanted::{Wanted, Wanter};
@@ -26,7 +26,7 @@ impl Region {
         options: Options,
     ) -> Result<Slice, RegionError> {
         let mut touched = Wanted::default();
-        if options.reasons {
+        if options.reasons != Why::Nothing {
             touched.remember_wanters();
         }
         let start = sources.first().map_or(0, |source| source.position);
@@ -42,7 +42,7 @@ impl Region {
             deciding: FxHashMap::default(),
             put_aside: FxHashSet::default(),
             stored: FxHashMap::default(),
-            reasons: options.reasons.then(Reasons::default),
+            reasons: Reasons::of(options.reasons),
             slice: Slice::default(),
         };
         let concerned = |index: &usize| {

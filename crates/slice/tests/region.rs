@@ -9,6 +9,7 @@ use std::sync::Arc;
 use why_effects::{Cell, Effects, Place, Size, effects};
 use why_flow::{Graph, PostDominators};
 use why_slice::Ways;
+use why_slice::reasons::Why;
 use why_slice::region::{Builder, Criterion, Options, Region, Slice};
 use why_trace::shape::{Planner, Shape};
 use why_trace::{FIRST_UNIT_ID, STACK, THREAD};
@@ -471,7 +472,8 @@ fn slices_are_those_of_the_naive_way() {
             assert_eq!(region.length, run.steps.len() as u64);
             let at = run.image.symbol("result");
             let all = [(false, false), (false, true), (true, false)];
-            for options in all.map(|(thin, data)| Options { thin, data, reasons: true, only: None })
+            for options in
+                all.map(|(thin, data)| Options { thin, data, reasons: Why::Code, only: None })
             {
                 let criterion = Criterion {
                     position: region.length,
@@ -482,7 +484,7 @@ fn slices_are_those_of_the_naive_way() {
                 let slice = region.slice(&criterion, options).unwrap();
                 assert!(slice.passed_over.is_empty());
                 has_reasons(&slice);
-                let without = Options { reasons: false, ..options };
+                let without = Options { reasons: Why::Nothing, ..options };
                 let bare = region.slice(&criterion, without).unwrap();
                 assert_eq!(bare, Slice { reasons: Vec::new(), ..slice.clone() });
                 let found: BTreeSet<usize> =

@@ -12,6 +12,7 @@ use crate::questions::{Failure, no_answer};
 use shown::{Answered, Shown, ViewArgs};
 use std::process::ExitCode;
 use subject::Subject;
+use why_slice::reasons::Why;
 use why_slice::region::Options;
 
 /// Say which statements made a value, or what was made of it
@@ -73,6 +74,7 @@ fn load(args: &Args) -> Result<Shown, Failure> {
 
 impl ViewArgs {
     pub fn options(&self) -> Options<'static> {
-        Options { thin: self.thin, data: self.data, reasons: true, only: None }
+        let reasons = if self.all { Why::Instances } else { Why::Code };
+        Options { thin: self.thin, data: self.data, reasons, only: None }
     }
 }

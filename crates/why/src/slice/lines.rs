@@ -70,7 +70,7 @@ pub struct Lines {
 }
 
 impl Kind {
-    fn of(reason: &Reason) -> Kind {
+    pub fn of(reason: &Reason) -> Kind {
         match (&reason.via, reason.role) {
             (Via::Decided, _) => Kind::Decided,
             (_, Role::Value) => Kind::Value,
@@ -134,6 +134,20 @@ impl<'a> Sources<'a> {
         loaders.map(|module| module.range.clone()).collect()
     }
 
+    /// Where an address is, in words: line, else function.
+    pub fn told(&mut self, address: u64) -> String {
+        let number = self.place(address);
+        let Place { source, function, module } = &self.places[number];
+        match (source, function, module) {
+            (Some((file, line)), ..) => {
+                format!("{}:{line}", file.rsplit('/').next().unwrap_or(file))
+            }
+            (None, Some(function), _) => function.clone(),
+            (None, None, Some(module)) => module.clone(),
+            (None, None, None) => format!("{address:#x}"),
+        }
+    }
+
     fn place(&mut self, address: u64) -> usize {
         if let Some(known) = self.known.get(&address) {
             return *known;
@@ -184,6 +198,7 @@ impl<'a> Sources<'a> {
         let mut nearest: HashMap<usize, usize> = HashMap::new();
         let mut made: HashMap<usize, usize> = HashMap::new();
         let mut times: HashMap<usize, u64> = HashMap::new();
+        let mut by_address: HashMap<(usize, u64), u64> = HashMap::new();
         for (number, reason) in reasons.iter().enumerate() {
             let place = places[number];
             let best = nearest.entry(place).or_insert(number);
@@ -194,8 +209,10 @@ impl<'a> Sources<'a> {
                 made.entry(place).or_insert(number);
             }
             let own = if reason.site.is_none() { reason.times } else { 1 };
+            let of_address = by_address.entry((place, reason.address)).or_default();
+            *of_address = if reason.site.is_none() { *of_address + own } else { own };
             let most = times.entry(place).or_default();
-            *most = own.max(*most);
+            *most = (*of_address).max(*most);
         }
         let has_line = |place: usize| self.places[place].source.is_some();
         let mut chosen: Vec<usize> = nearest.values().copied().collect();

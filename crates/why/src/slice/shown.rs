@@ -72,9 +72,27 @@ pub struct Shown {
     pub left_out: Vec<String>,
     /// Positions in the trace and addresses, the last executed first.
     pub instances: Vec<(u64, u64)>,
+    /// The same with all that is known of each, if that was asked for.
+    pub told_instances: Vec<Instance>,
     /// How many instructions were executed in all.
     pub traced: u64,
     pub figures: String,
+}
+
+/// An instruction that was executed.
+#[derive(Serialize, Deserialize)]
+pub struct Instance {
+    /// In the recording, and in the trace.
+    pub position: Option<String>,
+    pub number: u64,
+    pub thread: u64,
+    pub address: u64,
+    pub place: String,
+    /// Who depends on it: another of these; none if what was asked for does.
+    pub wanter: Option<usize>,
+    pub because: Kind,
+    /// What it made: bytes of memory or registers.
+    pub made: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -116,8 +134,17 @@ impl Shown {
     }
 
     fn print_instances(&self) {
-        for (position, address) in &self.instances {
-            println!("{position:>12}  {address:#x}");
+        for instance in &self.told_instances {
+            let Instance { position, thread, place, because, made, .. } = instance;
+            let position = position.as_deref().unwrap_or("?");
+            let wanter = instance.wanter.map(|wanter| &self.told_instances[wanter]);
+            let for_whom = match wanter {
+                Some(wanter) => wanter.position.as_deref().unwrap_or("?"),
+                None => "what was asked for",
+            };
+            let because = format!("{because:?}").to_lowercase();
+            let made = made.as_ref().map_or(String::new(), |made| format!(" in {made}"));
+            println!("{position}  thread {thread}  {place}: {because}{made} for {for_whom}");
         }
     }
 
@@ -129,7 +156,7 @@ impl Shown {
             "answer": {
                 "told": self.told,
                 "lines": self.lines,
-                "instances": all.then_some(&self.instances),
+                "instances": all.then_some(&self.told_instances),
             },
             "left_out": self.left_out,
             "stats": { "traced": self.traced, "in_slice": self.instances.len() },

@@ -1,7 +1,7 @@
 //! What a slice is of: a value at a moment of a recorded process, and the process's trace.
 
-use super::lines::{Line, Lines, Sources};
-use super::shown::{Answered, Shown, ShownLine, ViewArgs};
+use super::lines::{Kind, Line, Lines, Sources};
+use super::shown::{Answered, Instance, Shown, ShownLine, ViewArgs};
 use super::traced::{self, Traced};
 use super::values::{self, Asked, Seen};
 use crate::images::Images;
@@ -10,10 +10,11 @@ use crate::questions::{self, Failure, Stats, no_answer};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use why_effects::cells;
 use why_record::position::{Moment, Position};
 use why_record::store::Recording;
 use why_slice::backward::Area;
-use why_slice::reasons::Via;
+use why_slice::reasons::{Reason, Via};
 use why_slice::region::{Criterion, Region, RegionError, Slice};
 
 pub struct Subject {
@@ -203,6 +204,7 @@ impl Subject {
             lines: lines.all[..count].iter().zip(seen).map(shown).collect(),
             left_out: self.left_out(slice, &lines, count),
             instances: slice.instructions.clone(),
+            told_instances: if view.all { self.instances(slice) } else { Vec::new() },
             traced: self.traced.region.length,
             figures: format!(
                 "{} instructions in the trace, {} in {:.3} s; {} in the slice, found in {:.3} s; \
@@ -215,6 +217,29 @@ impl Subject {
                 self.stats.replays
             ),
         })
+    }
+
+    /// Everything that is known of the instructions of a slice.
+    fn instances(&self, slice: &Slice) -> Vec<Instance> {
+        let mut sources = self.sources();
+        let instance = |reason: &Reason| {
+            let moment = self.traced.region.moment(reason.position);
+            Instance {
+                position: moment.map(|(event, ticks)| format!("{event}.{ticks}")),
+                number: reason.position,
+                thread: reason.thread,
+                address: reason.address,
+                place: sources.told(reason.address),
+                wanter: reason.wanter,
+                because: Kind::of(reason),
+                made: match &reason.via {
+                    Via::Made(area) => Some(area_told(area)),
+                    Via::Wrote(at) => Some(format!("memory at {at:#x}")),
+                    Via::Decided | Via::Tested => None,
+                },
+            }
+        };
+        slice.reasons.iter().map(instance).collect()
     }
 
     /// What was asked for, as it was.
@@ -301,6 +326,14 @@ fn sides(region: Option<&str>) -> Result<(Option<&str>, Option<&str>), Failure> 
         Failure::Misused(format!("{region} is no region: give FROM..UNTIL, such as main..end"))
     })?;
     Ok((Some(from).filter(some("start")), Some(until).filter(some("end"))))
+}
+
+/// Where something was made.
+fn area_told(area: &Area) -> String {
+    match area {
+        Area::Memory(bytes) => format!("memory at {:#x}", bytes.start),
+        Area::Cells(cells) => cells::name(cells.start),
+    }
 }
 
 /// The moment of an answer.
