@@ -175,11 +175,8 @@ fn keeps_old(insn: &Instruction, access: OpAccess) -> bool {
 /// Whether an instruction may leave the flags as they are: a shift by nothing does.
 fn may_leave_flags(insn: &Instruction) -> bool {
     use M::{Rol, Ror, Sal, Sar, Shl, Shld, Shr, Shrd};
-    let by_register = (0..insn.op_count()).any(|operand| {
-        insn.op_kind(operand) == OpKind::Register && insn.op_register(operand) == Register::CL
-    });
-    let shifts =
-        matches!(insn.mnemonic(), Rol | Ror | Sal | Sar | Shl | Shld | Shr | Shrd) && by_register;
+    let shifts = matches!(insn.mnemonic(), Rol | Ror | Sal | Sar | Shl | Shld | Shr | Shrd)
+        && insn.op_kind(insn.op_count() - 1) == OpKind::Register;
     shifts || rotates_carry(insn)
 }
 

@@ -129,6 +129,15 @@ fn a_whole_number_comes_from_the_lowest_lane() {
 }
 
 #[test]
+fn only_a_shift_by_a_register_may_leave_flags() {
+    let carry = Place::Cells(cells::CARRY..cells::CARRY + 1);
+    let by_number = told(&[0xc0, 0xe9, 0x02]); // shr cl, 2
+    assert_eq!(sources(&by_number, cells::CARRY), Some(vec![bytes(Register::RCX, 0, 1)]));
+    let by_register = told(&[0xd2, 0xe8]); // shr al, cl
+    assert!(sources(&by_register, cells::CARRY).unwrap().contains(&carry));
+}
+
+#[test]
 fn flags_go_to_the_stack_and_back() {
     let carry = Place::Cells(cells::CARRY..cells::CARRY + 1);
     let pushed = told(&[0x9c]); // pushfq

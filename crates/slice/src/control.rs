@@ -5,6 +5,10 @@
 //! that have been passed and whose ways have not met yet are open; the last of them decided
 //! over what is executed now. A called function has branches of its own; where none is open,
 //! the call decided.
+//!
+//! Where a function goes on elsewhere than behind its call, as with exceptions and `longjmp`, the
+//! jump that led there decided. Where the ways from it meet nobody knows, so it does until those
+//! of a branch around the call do, or the function ends.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +28,8 @@ struct Frame {
     call: Option<Position>,
     /// The stack pointer before the call: when it is there again, the call is over.
     stack: u64,
+    /// Where the caller goes on then; none if that is where it was interrupted.
+    back: Option<u64>,
     /// Where the open branches of the caller end.
     open: usize,
 }
@@ -44,6 +50,12 @@ impl Control {
             && self.open.last().is_some_and(|open| open.meet == Some(address))
         {
             self.open.pop();
+        }
+        let mut open = self.open[first..].iter();
+        if self.open[first..].last().is_some_and(|last| last.meet.is_none())
+            && let Some(met) = open.position(|open| open.meet == Some(address))
+        {
+            self.open.truncate(first + met);
         }
         self.now()
     }
@@ -68,15 +80,21 @@ impl Control {
     }
 
     /// A function is called, by an instruction or, if there is none, by a signal.
-    pub fn call(&mut self, call: Option<Position>, stack: u64) {
-        self.frames.push(Frame { call, stack, open: self.open.len() });
+    pub fn call(&mut self, call: Option<Position>, stack: u64, back: Option<u64>) {
+        self.frames.push(Frame { call, stack, back, open: self.open.len() });
     }
 
-    /// The stack pointer is there now, behind a return or a jump out of many calls.
-    pub fn unwound(&mut self, stack: u64) {
+    /// The stack pointer is there now, and what is executed next is there, behind a return or
+    /// a jump out of many calls, which was made by the last instruction.
+    pub fn unwound(&mut self, stack: u64, address: u64, last: Position) {
+        let mut back = None;
         while let Some(frame) = self.frames.last().filter(|frame| frame.stack <= stack) {
+            back = frame.back;
             self.open.truncate(frame.open);
             self.frames.pop();
+        }
+        if back.is_some_and(|back| back != address) {
+            self.branch(last, None);
         }
     }
 

@@ -234,7 +234,7 @@ impl Course {
     /// What decided that a thread comes to an address now.
     pub fn decided(&mut self, thread: u64, address: u64) -> Option<Position> {
         self.turn_to(thread);
-        self.thread.unwound(self.thread.before.stack);
+        self.thread.unwound(self.thread.before.stack, address, self.thread.last);
         self.thread.control.at(address)
     }
 
@@ -245,7 +245,9 @@ impl Course {
         };
         let unit = &known[number];
         let Course { thread, saves, position, calls, .. } = self;
-        thread.unwound(thread.before.stack);
+        if let Some(first) = unit.instructions.first() {
+            thread.unwound(thread.before.stack, first.address, thread.last);
+        }
         let before = thread.before;
         let values = &mut room.values;
         let stack = unit.plan.compute(before, executed, &self.slots, values);
@@ -280,7 +282,7 @@ impl Course {
                 }
                 What::Unwind => {
                     if let Some(stack) = stack_before()
-                        && thread.unwound(stack)
+                        && thread.unwound(stack, unit.instructions[index].address, here - 1)
                     {
                         room.sites.push((index, thread.site()));
                     }
@@ -294,9 +296,9 @@ impl Course {
                     thread.control.branch(here, meet);
                     index + 1
                 }
-                What::Call => {
+                What::Call { back } => {
                     let stack = stack_before().unwrap_or(before.stack);
-                    thread.control.call(Some(here), stack);
+                    thread.control.call(Some(here), stack, Some(back));
                     *calls += 1;
                     let insn = &unit.instructions[index];
                     let above = thread.calls.last().map(|call| call.site);
@@ -332,13 +334,19 @@ impl Course {
 }
 
 impl Thread {
-    /// The stack pointer is there; whether calls are over because of that.
+    /// The stack pointer is there, before the instruction at an address and behind the last
+    /// one; whether calls are over because of that.
     #[inline]
-    fn unwound(&mut self, stack: u64) -> bool {
-        self.control.unwound(stack);
+    fn unwound(&mut self, stack: u64, address: u64, last: Position) -> bool {
+        self.control.unwound(stack, address, last);
         let is_over = self.control.calls() < self.calls.len();
         if is_over {
-            self.calls.truncate(self.control.calls());
+            // What a call has not brought back its caller does not have any more.
+            let over = self.calls.drain(self.control.calls()..);
+            let changed = over.fold(Changed::default(), |all, call| all.and(call.changed));
+            if let Some(caller) = self.calls.last_mut() {
+                caller.changed = caller.changed.and(changed);
+            }
         }
         is_over
     }

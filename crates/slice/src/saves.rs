@@ -55,6 +55,10 @@ pub struct Changed(u8);
 impl Changed {
     /// Nobody knows what the function had done that runs when the trace begins.
     pub const UNKNOWN: Changed = Changed(u8::MAX);
+
+    pub fn and(self, other: Changed) -> Changed {
+        Changed(self.0 | other.0)
+    }
 }
 
 impl Keeping {

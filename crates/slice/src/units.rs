@@ -78,10 +78,9 @@ pub enum What {
     /// It puts a register aside, brings it back, changes it or writes to memory.
     Keep,
     /// It is a branch.
-    Branch {
-        meet: Option<u64>,
-    },
-    Call,
+    Branch { meet: Option<u64> },
+    /// It is a call, behind which that is executed.
+    Call { back: u64 },
 }
 
 /// What was found out about the instructions of a unit when it was executed.
@@ -142,7 +141,7 @@ impl Unit {
             match turn {
                 Turn::None => {}
                 Turn::Branch { meet } => step(What::Branch { meet }),
-                Turn::Call => step(What::Call),
+                Turn::Call => step(What::Call { back: insn.next_ip() }),
             }
             let defines = defines(&effects);
             let address = insn.ip();

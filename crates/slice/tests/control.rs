@@ -76,10 +76,10 @@ impl Walk<'_> {
             self.steps += 1;
             if stack > 20 && self.random.below(8) == 0 {
                 self.position += 1;
-                self.control.call(Some(position), stack);
+                self.control.call(Some(position), stack, Some(BACK));
                 let called = self.random.below(self.functions.len());
                 self.function(called, Some(position), stack - 8);
-                self.control.unwound(stack);
+                self.control.unwound(stack, BACK, self.position);
             }
             if edges[block].len() > 1 {
                 let meet = self.meets[function].behind(BlockId(block)).map(|id| address(id.0));
@@ -93,6 +93,9 @@ impl Walk<'_> {
         }
     }
 }
+
+/// Where callers go on.
+const BACK: u64 = 1000;
 
 #[test]
 fn what_decided_is_what_the_definition_says() {
@@ -121,14 +124,28 @@ fn what_decided_is_what_the_definition_says() {
 fn a_jump_out_of_several_calls_ends_them() {
     let mut control = Control::default();
     control.branch(1, Some(50));
-    control.call(Some(2), 0x1000);
+    control.call(Some(2), 0x1000, Some(BACK));
     control.branch(3, None);
-    control.call(Some(4), 0xf00);
+    control.call(Some(4), 0xf00, Some(BACK));
     assert_eq!(control.at(7), Some(4));
-    control.unwound(0xe80);
+    control.unwound(0xe80, 7, 5);
     assert_eq!(control.at(7), Some(4));
-    control.unwound(0x1000);
-    assert_eq!(control.at(7), Some(1));
+    control.unwound(0x1000, BACK, 5);
+    assert_eq!(control.at(BACK), Some(1));
+    assert_eq!(control.at(50), None);
+}
+
+#[test]
+fn a_jump_to_elsewhere_than_behind_a_call_decides() {
+    let mut control = Control::default();
+    control.branch(1, Some(50));
+    control.branch(2, Some(40));
+    control.call(Some(3), 0x1000, Some(BACK));
+    control.unwound(0x1000, 7, 6);
+    assert_eq!(control.at(7), Some(6));
+    control.branch(8, Some(20));
+    assert_eq!(control.at(19), Some(8));
+    assert_eq!(control.at(20), Some(6));
     assert_eq!(control.at(50), None);
 }
 
@@ -136,8 +153,8 @@ fn a_jump_out_of_several_calls_ends_them() {
 fn a_handler_is_decided_by_nobody() {
     let mut control = Control::default();
     control.branch(1, Some(50));
-    control.call(None, 0x1000);
+    control.call(None, 0x1000, None);
     assert_eq!(control.at(50), None);
-    control.unwound(0x1000);
+    control.unwound(0x1000, 7, 2);
     assert_eq!(control.at(7), Some(1));
 }

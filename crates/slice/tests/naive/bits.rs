@@ -83,7 +83,7 @@ fn shift(m: &mut Machine<'_>) {
     }
     let flags = if rotates { "c" } else { "cpzs" };
     m.write_all(0, &from);
-    if by_register {
+    if by_register || through {
         // By nothing is possible, and leaves them as they are.
         m.touch_flags(flags, &from);
         m.touch_flags("o", &from);

@@ -3,6 +3,7 @@
 use super::image::Image;
 use super::kernel;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
+use nix::sys::personality::{self, Persona};
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -108,10 +109,15 @@ impl Run {
     /// Starts the program, and goes to its `main`.
     fn begin(&mut self, program: &Path, cpu: &str) {
         let mut command = Command::new(program);
-        command.env("GLIBC_TUNABLES", format!("glibc.cpu.hwcaps={cpu}"));
+        // Each run is the same, so that what differs can be looked at.
+        command.env_clear().env("GLIBC_TUNABLES", format!("glibc.cpu.hwcaps={cpu}"));
         command.stdout(Stdio::null()).stdin(Stdio::null());
-        // SAFETY: the closure makes one system call.
-        unsafe { command.pre_exec(|| ptrace::traceme().map_err(std::io::Error::from)) };
+        let prepare = || {
+            personality::set(Persona::ADDR_NO_RANDOMIZE)?;
+            ptrace::traceme().map_err(std::io::Error::from)
+        };
+        // SAFETY: the closure makes two system calls.
+        unsafe { command.pre_exec(prepare) };
         let pid = Pid::from_raw(command.spawn().expect("starting the program").id() as i32);
         waitpid(pid, None).expect("waiting");
         let follow = ptrace::Options::PTRACE_O_TRACECLONE | ptrace::Options::PTRACE_O_EXITKILL;
