@@ -1,7 +1,7 @@
 //! The course of a run, from the records of its trace.
 
 use crate::control::{Control, Position};
-use crate::saves::{Activation, Changed, Kept, Running, Saves};
+use crate::saves::{Changed, Filter, Keeping, Kept, Slots};
 use crate::units::{Unit, What};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -22,11 +22,11 @@ pub struct Course {
     number: u64,
     thread: Thread,
     others: FxHashMap<u64, Thread>,
-    saves: Saves,
+    /// Where all of them have put registers aside.
+    #[serde(skip)]
+    filter: Filter,
     /// Of the next instruction.
     pub position: Position,
-    /// How many calls there were.
-    calls: Activation,
     /// The last unit's record: what comes next may say that not all of it was executed.
     pending: Option<Pending>,
     slots: Vec<u64>,
@@ -38,14 +38,17 @@ struct Thread {
     control: Control,
     /// For each call that is not over.
     calls: Vec<Call>,
+    /// Registers that they have put aside.
+    slots: Slots,
     /// Of its last instruction.
     last: Position,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Call {
-    activation: Activation,
     changed: Changed,
+    /// Where what it puts aside begins among all that is.
+    first_slot: usize,
     /// The last call up to this one that is shown.
     site: u64,
 }
@@ -113,6 +116,9 @@ pub struct Input {
 
 /// Who is told what happened.
 pub trait Sink {
+    /// Whether it is to be told who decided what, and which calls are shown.
+    const DETAILS: bool;
+
     fn executed(&mut self, _executed: Executed<'_>) {}
 
     /// What an instruction did there is not known: it is passed over.
@@ -140,15 +146,10 @@ pub struct Room {
 impl Course {
     /// What was opened is made ready to go on.
     pub fn prepare(&mut self) {
-        self.saves.prepare();
-    }
-
-    /// Forgets what has no meaning any more.
-    pub fn tidy(&mut self) {
+        let mut filter = Filter::default();
         let threads = self.others.values().chain([&self.thread]);
-        let calls = threads.flat_map(|thread| thread.calls.iter().map(|call| call.activation));
-        let goes_on: rustc_hash::FxHashSet<Activation> = calls.collect();
-        self.saves.retain(|activation| goes_on.contains(&activation));
+        threads.for_each(|thread| thread.slots.add_to(&mut filter));
+        self.filter = filter;
     }
 
     /// The next record.
@@ -206,7 +207,9 @@ impl Course {
             (GS_BASE, [value]) => self.thread.before.gs = *value,
             (WROTE, [at, size]) => {
                 let bytes = *at..at.wrapping_add(*size);
-                self.saves.wrote(bytes.clone());
+                if self.filter.may_hold(&bytes) {
+                    self.thread.forget(&mut self.others, &bytes, &mut self.filter);
+                }
                 sink.wrote(Wrote { at: self.position, by: self.thread.last, bytes });
             }
             (READ, [at, size, stream, offset]) => {
@@ -234,7 +237,8 @@ impl Course {
     /// What decided that a thread comes to an address now.
     pub fn decided(&mut self, thread: u64, address: u64) -> Option<Position> {
         self.turn_to(thread);
-        self.thread.unwound(self.thread.before.stack, address, self.thread.last);
+        let (stack, last) = (self.thread.before.stack, self.thread.last);
+        self.thread.unwound(stack, address, last, &mut self.filter);
         self.thread.control.at(address)
     }
 
@@ -244,18 +248,20 @@ impl Course {
             return;
         };
         let unit = &known[number];
-        let Course { thread, saves, position, calls, .. } = self;
+        let Course { thread, others, filter, position, .. } = self;
         if let Some(first) = unit.instructions.first() {
-            thread.unwound(thread.before.stack, first.address, thread.last);
+            thread.unwound(thread.before.stack, first.address, thread.last, filter);
         }
         let before = thread.before;
         let values = &mut room.values;
         let stack = unit.plan.compute(before, executed, &self.slots, values);
         room.restored.clear();
         room.sites.clear();
-        room.sites.push((0, thread.site()));
         room.decided.clear();
-        room.decided.push((0, thread.control.now()));
+        if S::DETAILS {
+            room.sites.push((0, thread.site()));
+            room.decided.push((0, thread.control.now()));
+        }
         for step in &unit.steps {
             let index = step.index;
             if index >= executed {
@@ -264,25 +270,36 @@ impl Course {
             let here = *position + index as Position;
             let stack_before = || unit.plan.stack_before(index, values);
             let decides_from = match step.what {
+                What::Write { access } => {
+                    let bytes = unit.plan.accesses[access].at(values);
+                    if filter.may_hold(&bytes) {
+                        thread.forget(others, &bytes, filter);
+                    }
+                    continue;
+                }
+                What::Change(changes) => {
+                    if let Some(call) = thread.calls.last_mut() {
+                        call.changed.change(changes);
+                    }
+                    continue;
+                }
                 What::Keep => {
-                    let insn = &unit.instructions[index];
+                    let keeping = &unit.instructions[index].keeping;
                     let first = unit.first_access[index];
                     let operand = |operand: usize| unit.plan.accesses[first + operand].at(values);
-                    let mut outermost = Changed::UNKNOWN;
-                    let running = match thread.calls.last_mut() {
-                        Some(Call { activation, changed, .. }) => {
-                            Running { activation: *activation, changed }
-                        }
-                        None => Running { activation: 0, changed: &mut outermost },
-                    };
-                    let saved = saves.executed(&insn.keeping, operand, here, running);
+                    let saved = thread.keep(keeping, operand, here, others, filter);
                     let restored = |(kept, saved)| Restored { by: here, kept, saved };
                     room.restored.extend(saved.map(restored));
                     continue;
                 }
                 What::Unwind => {
                     if let Some(stack) = stack_before()
-                        && thread.unwound(stack, unit.instructions[index].address, here - 1)
+                        && thread.unwound(
+                            stack,
+                            unit.instructions[index].address,
+                            here - 1,
+                            filter,
+                        )
                     {
                         room.sites.push((index, thread.site()));
                     }
@@ -299,16 +316,18 @@ impl Course {
                 What::Call { back } => {
                     let stack = stack_before().unwrap_or(before.stack);
                     thread.control.call(Some(here), stack, Some(back));
-                    *calls += 1;
                     let insn = &unit.instructions[index];
                     let above = thread.calls.last().map(|call| call.site);
                     let site = above.filter(|_| !insn.shown).unwrap_or(insn.address);
-                    let changed = Changed::default();
-                    thread.calls.push(Call { activation: *calls, changed, site });
+                    let (changed, first_slot) = (Changed::default(), thread.slots.count());
+                    thread.calls.push(Call { changed, first_slot, site });
                     room.sites.push((index + 1, site));
                     index + 1
                 }
             };
+            if !S::DETAILS {
+                continue;
+            }
             let now = thread.control.now();
             if room.decided.last().is_some_and(|(_, decided)| *decided != now) {
                 room.decided.push((decides_from, now));
@@ -337,18 +356,69 @@ impl Thread {
     /// The stack pointer is there, before the instruction at an address and behind the last
     /// one; whether calls are over because of that.
     #[inline]
-    fn unwound(&mut self, stack: u64, address: u64, last: Position) -> bool {
+    fn unwound(&mut self, stack: u64, address: u64, last: Position, filter: &mut Filter) -> bool {
         self.control.unwound(stack, address, last);
         let is_over = self.control.calls() < self.calls.len();
         if is_over {
-            // What a call has not brought back its caller does not have any more.
-            let over = self.calls.drain(self.control.calls()..);
-            let changed = over.fold(Changed::default(), |all, call| all.and(call.changed));
-            if let Some(caller) = self.calls.last_mut() {
-                caller.changed = caller.changed.and(changed);
-            }
+            self.end_calls(filter);
         }
         is_over
+    }
+
+    fn end_calls(&mut self, filter: &mut Filter) {
+        // What a call has not brought back its caller does not have any more.
+        let mut changed = Changed::default();
+        for call in self.calls.drain(self.control.calls()..).rev() {
+            changed.change(call.changed);
+            self.slots.truncate(call.first_slot, filter);
+        }
+        if let Some(caller) = self.calls.last_mut() {
+            caller.changed.change(changed);
+        }
+    }
+
+    /// An instruction stores or loads a register. Where one was put aside that it brings back.
+    fn keep(
+        &mut self,
+        keeping: &Keeping,
+        operand: impl Fn(usize) -> Range<u64>,
+        position: Position,
+        others: &mut FxHashMap<u64, Thread>,
+        filter: &mut Filter,
+    ) -> Option<(Kept, Position)> {
+        let first = self.calls.last().map_or(usize::MAX, |call| call.first_slot);
+        let saved = keeping.loads.and_then(|(kept, index)| {
+            Some((kept, self.slots.load(first, kept, operand(index).start)?))
+        });
+        for index in &keeping.writes {
+            let bytes = operand(*index);
+            if filter.may_hold(&bytes) {
+                self.forget(others, &bytes, filter);
+            }
+        }
+        // Nobody knows what the function had done that runs when the trace begins.
+        let call = self.calls.last_mut()?;
+        if let Some((kept, index)) = keeping.stores
+            && call.changed.leaves(kept)
+        {
+            self.slots.store(first, (kept, operand(index).start), position, filter);
+        }
+        call.changed.change(keeping.changes);
+        if let Some((kept, _)) = saved {
+            call.changed.bring_back(kept);
+        }
+        saved
+    }
+
+    /// Somebody has written to where registers may have been put aside.
+    fn forget(
+        &mut self,
+        others: &mut FxHashMap<u64, Thread>,
+        bytes: &Range<u64>,
+        filter: &mut Filter,
+    ) {
+        self.slots.forget(bytes, filter);
+        others.values_mut().for_each(|other| other.slots.forget(bytes, filter));
     }
 
     /// The call that is shown for what is not.

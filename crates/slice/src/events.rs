@@ -94,6 +94,8 @@ fn at<T: Copy>(from: &[(usize, T)], index: usize) -> Option<T> {
 }
 
 impl Sink for Events<'_> {
+    const DETAILS: bool = true;
+
     fn executed(&mut self, executed: Executed<'_>) {
         let Executed { unit: number, thread, position, count, .. } = executed;
         let unit = &self.units[number];

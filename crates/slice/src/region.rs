@@ -78,6 +78,8 @@ struct Noted<'a> {
 }
 
 impl Sink for Noted<'_> {
+    const DETAILS: bool = false;
+
     fn read(&mut self, input: Input) {
         self.inputs.push(input);
     }
@@ -150,7 +152,6 @@ impl<W: Ways> Builder<W> {
     }
 
     fn end_chunk(&mut self) -> Result<(), RegionError> {
-        self.course.tidy();
         let before = std::mem::replace(&mut self.before, self.course.clone());
         let packed = self.region.store.add(&self.packer.finish()?)?;
         self.region.chunks.push(Chunk { before, packed });

@@ -7,7 +7,6 @@
 
 use crate::control::Position;
 use iced_x86::Register;
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use why_effects::{Cell, Effects, Place, cells};
@@ -43,7 +42,7 @@ pub struct Keeping {
     /// One that it loads.
     pub loads: Option<(Kept, usize)>,
     /// Those that it changes.
-    changes: Changed,
+    pub changes: Changed,
     /// The operands that it writes to.
     pub writes: Vec<usize>,
 }
@@ -51,15 +50,6 @@ pub struct Keeping {
 /// Which of the registers a function has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed(u8);
-
-impl Changed {
-    /// Nobody knows what the function had done that runs when the trace begins.
-    pub const UNKNOWN: Changed = Changed(u8::MAX);
-
-    pub fn and(self, other: Changed) -> Changed {
-        Changed(self.0 | other.0)
-    }
-}
 
 impl Keeping {
     pub fn of(effects: &Effects) -> Keeping {
@@ -94,118 +84,103 @@ impl Keeping {
         keeping
     }
 
-    pub fn is_nothing(&self) -> bool {
-        *self == Keeping::default()
+    /// Whether it stores or loads one of them.
+    pub fn moves(&self) -> bool {
+        self.stores.is_some() || self.loads.is_some()
     }
 }
 
-/// The number of a call among all.
-pub type Activation = u64;
-
-/// What has been put aside, by all threads.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Saves {
-    /// By address.
-    saved: FxHashMap<u64, Saved>,
-    /// How many of them there are in a part of memory: most writes are where none is.
-    #[serde(skip)]
-    filter: Filter,
-}
-
+/// A register that was put aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Saved {
+pub struct Slot {
     kept: Kept,
+    at: u64,
     position: Position,
-    activation: Activation,
+    /// Nobody has written there since.
+    is_valid: bool,
 }
 
-/// A function that runs.
-pub struct Running<'a> {
-    pub activation: Activation,
-    pub changed: &'a mut Changed,
-}
+/// What a thread has put aside: what the last call did is last.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Slots(Vec<Slot>);
 
-impl Saves {
-    /// What was opened has no filter yet.
-    pub fn prepare(&mut self) {
-        self.filter = Filter::default();
-        self.saved.keys().for_each(|at| self.filter.add(*at));
+impl Slots {
+    pub fn count(&self) -> usize {
+        self.0.len()
     }
 
-    /// Calls that are over will bring nothing back.
-    pub fn retain(&mut self, mut goes_on: impl FnMut(Activation) -> bool) {
-        self.saved.retain(|_, saved| goes_on(saved.activation));
-        self.prepare();
+    /// The last calls are over: only the first slots are left.
+    pub fn truncate(&mut self, count: usize, filter: &mut Filter) {
+        let over = self.0.drain(count.min(self.0.len())..);
+        over.filter(|slot| slot.is_valid).for_each(|slot| filter.remove(slot.at));
+    }
+
+    /// Makes a filter know them.
+    pub fn add_to(&self, filter: &mut Filter) {
+        self.0.iter().filter(|slot| slot.is_valid).for_each(|slot| filter.add(slot.at));
     }
 
     /// Somebody has written to memory.
-    #[inline]
-    pub fn wrote(&mut self, bytes: Range<u64>) {
-        if self.filter.may_hold(&bytes) {
-            self.forget(bytes);
-        }
-    }
-
     #[cold]
-    fn forget(&mut self, bytes: Range<u64>) {
+    pub fn forget(&mut self, bytes: &Range<u64>, filter: &mut Filter) {
         let size = bytes.end.wrapping_sub(bytes.start);
-        if size < 64 {
-            let first = bytes.start.wrapping_sub(7);
-            for at in (0..size + 7).map(|byte| first.wrapping_add(byte)) {
-                if self.saved.remove(&at).is_some() {
-                    self.filter.remove(at);
-                }
+        for slot in self.0.iter_mut().filter(|slot| slot.is_valid) {
+            if slot.at.wrapping_add(7).wrapping_sub(bytes.start) < size.saturating_add(7) {
+                slot.is_valid = false;
+                filter.remove(slot.at);
             }
-        } else {
-            let filter = &mut self.filter;
-            self.saved.retain(|at, _| {
-                let overlaps = at.wrapping_add(7).wrapping_sub(bytes.start) < size + 7;
-                if overlaps {
-                    filter.remove(*at);
-                }
-                !overlaps
-            });
         }
     }
 
-    /// An instruction is executed, with its operands there. Where a register was put aside
-    /// that it brings back.
-    pub fn executed(
+    /// A function whose slots begin there loads a register: where it was put aside, if it was.
+    pub fn load(&self, first: usize, kept: Kept, at: u64) -> Option<Position> {
+        let own = self.0.get(first..).unwrap_or_default().iter().rev();
+        let mut pairs = own.filter(|slot| slot.is_valid && slot.kept == kept && slot.at == at);
+        pairs.next().map(|slot| slot.position)
+    }
+
+    /// A function whose slots begin there puts a register aside.
+    pub fn store(
         &mut self,
-        keeping: &Keeping,
-        operand: impl Fn(usize) -> Range<u64>,
+        first: usize,
+        (kept, at): (Kept, u64),
         position: Position,
-        running: Running<'_>,
-    ) -> Option<(Kept, Position)> {
-        let Running { activation, changed } = running;
-        let saved = keeping.loads.and_then(|(kept, index)| {
-            let saved = self.saved.get(&operand(index).start)?;
-            let is_pair = saved.kept == kept && saved.activation == activation;
-            is_pair.then_some((kept, saved.position))
-        });
-        for index in &keeping.writes {
-            self.wrote(operand(*index));
+        filter: &mut Filter,
+    ) {
+        // A function that does so again and again needs no more room each time.
+        while self.0.len() > first && self.0.last().is_some_and(|slot| !slot.is_valid) {
+            self.0.pop();
         }
-        if let Some((kept, index)) = keeping.stores
-            && changed.0 & kept.bit() == 0
-        {
-            let at = operand(index).start;
-            if self.saved.insert(at, Saved { kept, position, activation }).is_none() {
-                self.filter.add(at);
-            }
-        }
-        let brought_back = saved.map_or(0, |(kept, _)| kept.bit());
-        if *changed != Changed::UNKNOWN {
-            changed.0 = (changed.0 | keeping.changes.0) & !brought_back;
-        }
-        saved
+        filter.add(at);
+        self.0.push(Slot { kept, at, position, is_valid: true });
+    }
+}
+
+impl Changed {
+    /// Whether a register still has its caller's value.
+    pub fn leaves(self, kept: Kept) -> bool {
+        self.0 & kept.bit() == 0
+    }
+
+    /// An instruction changes some of them.
+    pub fn change(&mut self, changes: Changed) {
+        self.0 |= changes.0;
+    }
+
+    /// One has its caller's value again.
+    pub fn bring_back(&mut self, kept: Kept) {
+        self.0 &= !kept.bit();
+    }
+
+    pub fn is_nothing(self) -> bool {
+        self.0 == 0
     }
 }
 
 /// Which parts of memory hold anything: eight bytes each, and many share a count. Empty as long
 /// as there is nothing.
 #[derive(Clone, Debug, Default)]
-struct Filter(Vec<u16>);
+pub struct Filter(Vec<u16>);
 
 const FILTERED: usize = 8192;
 
@@ -215,7 +190,7 @@ impl Filter {
         [at >> 3, at.wrapping_add(7) >> 3].map(|part| part as usize % FILTERED)
     }
 
-    fn add(&mut self, at: u64) {
+    pub fn add(&mut self, at: u64) {
         self.0.resize(FILTERED, 0);
         for index in Filter::counts(at) {
             // One that is full stays so.
@@ -232,7 +207,7 @@ impl Filter {
     }
 
     #[inline]
-    fn may_hold(&self, bytes: &Range<u64>) -> bool {
+    pub fn may_hold(&self, bytes: &Range<u64>) -> bool {
         let (first, size) = (bytes.start >> 3, bytes.end.wrapping_sub(bytes.start));
         if size == 0 || self.0.is_empty() {
             return false;

@@ -1,6 +1,6 @@
 //! What has to be known of a unit, found once for all of its records.
 
-use crate::saves::Keeping;
+use crate::saves::{Changed, Keeping};
 use crate::wanted::Groups;
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory};
 use serde::{Deserialize, Serialize};
@@ -75,8 +75,14 @@ pub enum What {
     Unwind,
     /// The ways from a branch may meet there.
     Meet,
-    /// It puts a register aside, brings it back, changes it or writes to memory.
+    /// It may put a register aside or bring it back.
     Keep,
+    /// It writes to memory: which access of the plan.
+    Write {
+        access: usize,
+    },
+    /// It changes registers that have to be brought back.
+    Change(Changed),
     /// It is a branch.
     Branch { meet: Option<u64> },
     /// It is a call, behind which that is executed.
@@ -134,8 +140,19 @@ impl Unit {
             if may_meet {
                 step(What::Meet);
             }
-            if !keeping.is_nothing() && !is_unplanned {
+            if is_unplanned {
+                // What it did is not known.
+            } else if keeping.moves() {
                 step(What::Keep);
+            } else {
+                for operand in &keeping.writes {
+                    step(What::Write { access: operands.start + operand });
+                }
+                if !keeping.changes.is_nothing() {
+                    step(What::Change(keeping.changes));
+                }
+            }
+            if !is_unplanned {
                 writes.extend(keeping.writes.iter().map(|operand| operands.start + operand));
             }
             match turn {
