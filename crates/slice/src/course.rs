@@ -294,12 +294,7 @@ impl Course {
                 }
                 What::Unwind => {
                     if let Some(stack) = stack_before()
-                        && thread.unwound(
-                            stack,
-                            unit.instructions[index].address,
-                            here - 1,
-                            filter,
-                        )
+                        && thread.unwound(stack, unit.instructions[index].address, here - 1, filter)
                     {
                         room.sites.push((index, thread.site()));
                     }

@@ -80,10 +80,10 @@ impl<'a> Events<'a> {
     /// Where the operands of an instruction were; none if that is not known.
     pub fn operands(&self, executed: &UnitExecuted, index: usize) -> Option<&[Range<u64>]> {
         let unit = &self.units[executed.unit];
-        if unit.instructions[index].is_unplanned {
+        let own = unit.first_access[index]..unit.first_access[index + 1];
+        if own.len() != unit.instructions[index].effects.operands.len() {
             return None;
         }
-        let own = unit.first_access[index]..unit.first_access[index + 1];
         Some(&self.accesses[executed.accesses + own.start..executed.accesses + own.end])
     }
 }

@@ -4,8 +4,8 @@
 use crate::course::{Input, Moment};
 use crate::region::{Chunk, Region, RegionError};
 use crate::store::{Store, Stored};
-use crate::units::Surroundings;
-use iced_x86::InstructionInfoFactory;
+use crate::units::{Known, Library, Surrounding, Unit};
+use iced_x86::{Instruction, Register};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use why_trace::shape::Shape;
 
 /// Ends the file. A number that says how the rest is to be read.
-const MARK: [u8; 8] = *b"why-reg2";
+const MARK: [u8; 8] = *b"why-reg3";
 
 /// What is last in the file takes so many bytes.
 const END: usize = 48;
@@ -23,7 +23,8 @@ const LARGEST: usize = 1 << 30;
 
 #[derive(Serialize)]
 struct Index<'a> {
-    units: &'a [(Arc<Shape>, Surroundings)],
+    instructions: Vec<(&'a Instruction, Surrounding)>,
+    units: Vec<(Vec<u32>, &'a [Vec<Register>])>,
     chunks: &'a [Chunk],
     moments: &'a [Moment],
     inputs: &'a [Input],
@@ -32,7 +33,9 @@ struct Index<'a> {
 
 #[derive(Deserialize)]
 struct OwnedIndex {
-    units: Vec<(Shape, Surroundings)>,
+    instructions: Vec<(Instruction, Surrounding)>,
+    /// The numbers of their instructions, and which registers are told before each.
+    units: Vec<(Vec<u32>, Vec<Vec<Register>>)>,
     chunks: Vec<Chunk>,
     moments: Vec<Moment>,
     inputs: Vec<Input>,
@@ -41,12 +44,20 @@ struct OwnedIndex {
 
 impl Region {
     /// Adds to a file all that is needed to open it again.
-    pub(crate) fn keep(&mut self, units: &[(Arc<Shape>, Surroundings)]) -> Result<(), RegionError> {
+    pub(crate) fn keep(
+        &mut self,
+        known: &[Arc<Known>],
+        shapes: &[Arc<Shape>],
+    ) -> Result<(), RegionError> {
         if !matches!(self.store, Store::File { .. }) {
             return Ok(());
         }
-        let Region { chunks, moments, inputs, length, .. } = self;
-        let index = Index { units, chunks, moments, inputs, length: *length };
+        let Region { chunks, moments, inputs, length, .. } = &*self;
+        let instructions = known.iter().map(|known| (&known.insn, known.surrounding())).collect();
+        let numbers = |unit: &Unit| unit.instructions.iter().map(|known| known.number).collect();
+        let units = self.units.iter().zip(shapes);
+        let units = units.map(|(unit, shape)| (numbers(unit), shape.told.as_slice())).collect();
+        let index = Index { instructions, units, chunks, moments, inputs, length: *length };
         let bytes = postcard::to_stdvec(&index).map_err(|_| RegionError::Damaged)?;
         let packed = zstd::bulk::compress(&bytes, 1)?;
         let place = (self.store.add(&packed)?, bytes.len());
@@ -73,14 +84,24 @@ impl Region {
         let store = Store::file(file)?;
         let packed = store.read(place)?;
         let bytes = zstd::bulk::decompress(&packed, unpacked.min(LARGEST))?;
-        let OwnedIndex { units, chunks, moments, inputs, length } =
+        let OwnedIndex { instructions, units, chunks, moments, inputs, length } =
             postcard::from_bytes(&bytes).map_err(damaged)?;
         let (units_known, by_id) = (Vec::new(), Vec::new());
         let mut region =
             Region { units: units_known, by_id, chunks, store, moments, inputs, length };
-        let mut factory = InstructionInfoFactory::new();
-        for (shape, surroundings) in &units {
-            region.add_unit(shape, surroundings, &mut factory);
+        let mut library = Library::default();
+        for (insn, surrounding) in &instructions {
+            library.add(insn, *surrounding);
+        }
+        for (numbers, told) in units {
+            let known = |number: &u32| library.all.get(*number as usize).cloned();
+            let own: Option<Vec<Arc<Known>>> = numbers.iter().map(known).collect();
+            let own = own.ok_or(RegionError::Damaged)?;
+            let shape = Shape { instructions: own.iter().map(|known| known.insn).collect(), told };
+            if shape.told.len() != shape.instructions.len() + 1 {
+                return Err(RegionError::Damaged);
+            }
+            region.add_unit(library.unit(&shape, own));
         }
         Ok(region)
     }

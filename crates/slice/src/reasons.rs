@@ -3,6 +3,7 @@
 
 use crate::backward::Area;
 use crate::control::Position;
+use crate::units::Known;
 use crate::wanted::{Role, Wanter};
 use rustc_hash::FxHashMap;
 
@@ -52,8 +53,13 @@ pub enum Why {
 pub struct Reasons {
     pub all: Vec<Reason>,
     of_instances: bool,
-    known: FxHashMap<(u64, Option<u64>), usize>,
+    /// By instruction; of those that are not shown by the call, too.
+    shown: Vec<u32>,
+    not_shown: FxHashMap<(u32, u64), u32>,
 }
+
+/// There is none yet.
+const NONE: u32 = u32::MAX;
 
 /// Of more instances reasons are not told one by one.
 const MOST_INSTANCES: usize = 10_000_000;
@@ -67,25 +73,40 @@ impl Reasons {
     /// An instruction belongs to the slice, once more: who wants what it is made of.
     pub fn add(
         &mut self,
-        address: u64,
+        insn: &Known,
         site: Option<u64>,
-        instance: (u64, Position),
+        (thread, position): (u64, Position),
         wanter: Wanter,
         via: impl FnOnce() -> Via,
     ) -> Wanter {
-        let (thread, position) = instance;
-        let next = self.all.len();
-        let index = match self.of_instances && next < MOST_INSTANCES {
-            true => next,
-            false => *self.known.entry((address, site)).or_insert(next),
-        };
+        let next = self.all.len() as u32;
+        let index = self.number(insn, site, next);
         if index == next {
             let (wanter, role) = ((wanter.number as usize).checked_sub(1), wanter.role);
-            let (times, via) = (1, via());
+            let (address, times, via) = (insn.address, 1, via());
             self.all.push(Reason { address, site, thread, position, times, wanter, role, via });
         } else {
-            self.all[index].times += 1;
+            self.all[index as usize].times += 1;
         }
-        Wanter { number: index as u32 + 1, role: Role::Value }
+        Wanter { number: index + 1, role: Role::Value }
+    }
+
+    /// The number of the reason of an instruction, which is the next one if it has none yet.
+    fn number(&mut self, insn: &Known, site: Option<u64>, next: u32) -> u32 {
+        if self.of_instances && (next as usize) < MOST_INSTANCES {
+            return next;
+        }
+        if let Some(site) = site {
+            return *self.not_shown.entry((insn.number, site)).or_insert(next);
+        }
+        let index = insn.number as usize;
+        if self.shown.len() <= index {
+            self.shown.resize(index + 1, NONE);
+        }
+        let number = &mut self.shown[index];
+        if *number == NONE {
+            *number = next;
+        }
+        *number
     }
 }

@@ -8,8 +8,8 @@ use crate::events::{Event, Events};
 use crate::positions::Positions;
 use crate::reasons::{Reason, Why};
 use crate::store::{Store, Stored};
-use crate::units::{Surroundings, Unit, Ways};
-use iced_x86::InstructionInfoFactory;
+use crate::units::{Library, Surrounding, Unit, Ways};
+use iced_x86::Instruction;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -58,7 +58,7 @@ pub(crate) struct Chunk {
 /// Makes a region of a trace.
 pub struct Builder<W> {
     ways: W,
-    factory: InstructionInfoFactory,
+    library: Library,
     region: Region,
     course: Course,
     /// At the beginning of the chunk.
@@ -68,7 +68,7 @@ pub struct Builder<W> {
     chunk: Position,
     room: Room,
     /// What the units are made of again when the region is opened.
-    kept: Vec<(Arc<Shape>, Surroundings)>,
+    shapes: Vec<Arc<Shape>>,
 }
 
 /// Only moments and inputs are of interest yet.
@@ -119,23 +119,26 @@ impl<W: Ways> Builder<W> {
         };
         Builder {
             ways,
-            factory: InstructionInfoFactory::new(),
+            library: Library::default(),
             region,
             course: Course::default(),
             before: Course::default(),
             packer: Packer::default(),
             chunk,
             room: Room::default(),
-            kept: Vec::new(),
+            shapes: Vec::new(),
         }
     }
 
     /// Makes the next units known.
     pub fn learn(&mut self, shapes: &[Arc<Shape>]) {
         for shape in shapes {
-            let surroundings = Surroundings::of(shape, &self.ways);
-            self.region.add_unit(shape, &surroundings, &mut self.factory);
-            self.kept.push((Arc::clone(shape), surroundings));
+            let (ways, library) = (&self.ways, &mut self.library);
+            let mut known =
+                |insn: &Instruction| library.known(insn, || Surrounding::of(insn, ways));
+            let instructions = shape.instructions.iter().map(&mut known).collect();
+            self.region.add_unit(self.library.unit(shape, instructions));
+            self.shapes.push(Arc::clone(shape));
         }
     }
 
@@ -163,7 +166,7 @@ impl<W: Ways> Builder<W> {
         self.course.settle(units, &mut self.room, &mut Noted { moments, inputs });
         self.end_chunk()?;
         self.region.length = self.course.position;
-        self.region.keep(&self.kept)?;
+        self.region.keep(&self.library.all, &self.shapes)?;
         Ok(self.region)
     }
 }
@@ -229,15 +232,10 @@ pub struct Slice {
 }
 
 impl Region {
-    pub(crate) fn add_unit(
-        &mut self,
-        shape: &Shape,
-        surroundings: &Surroundings,
-        factory: &mut InstructionInfoFactory,
-    ) {
-        let unit = self.units.len();
-        self.units.push(Unit::of(shape, surroundings, factory));
-        self.by_id.extend((0..=shape.instructions.len()).map(|n| (unit, n)));
+    pub(crate) fn add_unit(&mut self, unit: Unit) {
+        let number = self.units.len();
+        self.by_id.extend((0..=unit.instructions.len()).map(|executed| (number, executed)));
+        self.units.push(unit);
     }
 
     /// Reads what happened in a chunk, in order; where that led to.

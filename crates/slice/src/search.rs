@@ -229,19 +229,19 @@ impl Search<'_> {
         let Some(reasons) = &mut self.reasons else {
             return Wanter::default();
         };
-        let address = instance.insn.address;
+        let insn = instance.insn;
         let instance = (instance.executed.thread, instance.position);
         match (made, decides) {
             (Some(made), _) => {
                 let wanter = made.wanter(&self.wanted);
-                reasons.add(address, site, instance, wanter, || Via::Made(made.area.clone()))
+                reasons.add(insn, site, instance, wanter, || Via::Made(made.area.clone()))
             }
             (None, Some((wanter, why))) => {
                 let via = || match why {
                     Why::Decided => Via::Decided,
                     Why::Wrote(byte) => Via::Wrote(byte),
                 };
-                reasons.add(address, site, instance, wanter, via)
+                reasons.add(insn, site, instance, wanter, via)
             }
             (None, None) => Wanter::default(),
         }

@@ -194,6 +194,6 @@ impl Spread<'_> {
             return Wanter::default();
         };
         let of = (instance.thread, instance.position);
-        reasons.add(instance.insn.address, instance.site, of, toucher, || via)
+        reasons.add(instance.insn, instance.site, of, toucher, || via)
     }
 }

@@ -3,7 +3,9 @@
 use crate::saves::{Changed, Keeping};
 use crate::wanted::Groups;
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use why_effects::{Effects, Place, effects};
 use why_trace::plan::Plan;
 use why_trace::shape::Shape;
@@ -32,7 +34,7 @@ pub trait Ways {
 }
 
 pub struct Unit {
-    pub instructions: Vec<Known>,
+    pub instructions: Vec<Arc<Known>>,
     pub plan: Plan,
     /// Where the accesses of each instruction begin among those of the plan.
     pub first_access: Vec<usize>,
@@ -43,15 +45,25 @@ pub struct Unit {
     pub writes: Vec<usize>,
 }
 
+/// An instruction, which many units may have.
 pub struct Known {
+    /// Among all.
+    pub number: u32,
+    pub insn: Instruction,
     pub address: u64,
     pub effects: Effects,
     pub turn: Turn,
     pub keeping: Keeping,
     pub shown: bool,
+    pub may_meet: bool,
     pub defines: Groups,
-    /// Where its operands are is not all planned.
-    pub is_unplanned: bool,
+}
+
+/// All instructions that are known.
+pub struct Library {
+    pub all: Vec<Arc<Known>>,
+    by_address: FxHashMap<u64, Vec<u32>>,
+    factory: InstructionInfoFactory,
 }
 
 /// What an instruction means for what is executed next.
@@ -78,9 +90,7 @@ pub enum What {
     /// It may put a register aside or bring it back.
     Keep,
     /// It writes to memory: which access of the plan.
-    Write {
-        access: usize,
-    },
+    Write { access: usize },
     /// It changes registers that have to be brought back.
     Change(Changed),
     /// It is a branch.
@@ -89,84 +99,103 @@ pub enum What {
     Call { back: u64 },
 }
 
-/// What was found out about the instructions of a unit when it was executed.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Surroundings(Vec<Surrounding>);
-
+/// What was found out about an instruction when it was executed.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Surrounding {
+pub struct Surrounding {
     turn: Turn,
     shown: bool,
     may_meet: bool,
 }
 
-impl Surroundings {
-    pub fn of(shape: &Shape, ways: &dyn Ways) -> Surroundings {
-        let found = |insn: &Instruction| Surrounding {
-            turn: turn(insn, ways),
-            shown: ways.is_shown(insn.ip()),
-            may_meet: ways.may_meet(insn.ip()),
-        };
-        Surroundings(shape.instructions.iter().map(found).collect())
+impl Surrounding {
+    pub fn of(insn: &Instruction, ways: &dyn Ways) -> Surrounding {
+        let (shown, may_meet) = (ways.is_shown(insn.ip()), ways.may_meet(insn.ip()));
+        Surrounding { turn: turn(insn, ways), shown, may_meet }
     }
 }
 
-impl Unit {
-    pub fn of(
-        shape: &Shape,
-        surroundings: &Surroundings,
-        factory: &mut InstructionInfoFactory,
-    ) -> Unit {
-        let plan = Plan::of(shape, factory);
+impl Known {
+    pub fn surrounding(&self) -> Surrounding {
+        let Known { turn, shown, may_meet, .. } = *self;
+        Surrounding { turn, shown, may_meet }
+    }
+}
+
+impl Default for Library {
+    fn default() -> Library {
+        let (all, by_address) = (Vec::new(), FxHashMap::default());
+        Library { all, by_address, factory: InstructionInfoFactory::new() }
+    }
+}
+
+impl Library {
+    /// An instruction; if it is new, with its surroundings.
+    pub fn known(
+        &mut self,
+        insn: &Instruction,
+        surrounding: impl FnOnce() -> Surrounding,
+    ) -> Arc<Known> {
+        let there = self.by_address.get(&insn.ip()).into_iter().flatten();
+        let mut there = there.map(|number| &self.all[*number as usize]);
+        match there.find(|known| known.insn.eq_all_bits(insn)) {
+            Some(known) => Arc::clone(known),
+            None => self.add(insn, surrounding()),
+        }
+    }
+
+    pub fn add(&mut self, insn: &Instruction, surrounding: Surrounding) -> Arc<Known> {
+        let number = self.all.len() as u32;
+        let Surrounding { turn, shown, may_meet } = surrounding;
+        let effects = effects(insn, &mut self.factory);
+        let keeping = Keeping::of(&effects);
+        let (defines, insn, address) = (defines(&effects), *insn, insn.ip());
+        let known =
+            Known { number, insn, address, effects, turn, keeping, shown, may_meet, defines };
+        self.by_address.entry(address).or_default().push(number);
+        self.all.push(Arc::new(known));
+        Arc::clone(&self.all[number as usize])
+    }
+
+    /// A unit of instructions that are known.
+    pub fn unit(&mut self, shape: &Shape, instructions: Vec<Arc<Known>>) -> Unit {
+        let plan = Plan::of(shape, &mut self.factory);
         let accesses = &plan.accesses;
         let first = |index: usize| {
             accesses.partition_point(|access| usize::from(access.instruction) < index)
         };
-        let first_access: Vec<usize> = (0..=shape.instructions.len()).map(first).collect();
-        let (mut instructions, mut steps): (Vec<Known>, Vec<Step>) = (Vec::new(), Vec::new());
-        let mut writes = Vec::new();
-        for (index, (insn, surrounding)) in
-            shape.instructions.iter().zip(&surroundings.0).enumerate()
-        {
-            let Surrounding { turn, shown, may_meet } = *surrounding;
-            let effects = effects(insn, factory);
-            let keeping = Keeping::of(&effects);
+        let first_access: Vec<usize> = (0..=instructions.len()).map(first).collect();
+        let (mut steps, mut writes): (Vec<Step>, Vec<usize>) = (Vec::new(), Vec::new());
+        let mut defines = Groups::default();
+        for (index, known) in instructions.iter().enumerate() {
+            defines = defines.and(known.defines);
+            let keeping = &known.keeping;
             let operands = first_access[index]..first_access[index + 1];
-            let is_unplanned = operands.len() != effects.operands.len();
             let mut step = |what| steps.push(Step { index, what });
             if index > 0 && plan.may_raise_stack(index) {
                 step(What::Unwind);
             }
-            if may_meet {
+            if known.may_meet {
                 step(What::Meet);
             }
-            if is_unplanned {
-                // What it did is not known.
-            } else if keeping.moves() {
-                step(What::Keep);
-            } else {
-                for operand in &keeping.writes {
-                    step(What::Write { access: operands.start + operand });
-                }
-                if !keeping.changes.is_nothing() {
-                    step(What::Change(keeping.changes));
+            // Otherwise it is not known what it does.
+            if operands.len() == known.effects.operands.len() {
+                let own = keeping.writes.iter().map(|operand| operands.start + operand);
+                writes.extend(own.clone());
+                if keeping.moves() {
+                    step(What::Keep);
+                } else {
+                    own.for_each(|access| step(What::Write { access }));
+                    if !keeping.changes.is_nothing() {
+                        step(What::Change(keeping.changes));
+                    }
                 }
             }
-            if !is_unplanned {
-                writes.extend(keeping.writes.iter().map(|operand| operands.start + operand));
-            }
-            match turn {
+            match known.turn {
                 Turn::None => {}
                 Turn::Branch { meet } => step(What::Branch { meet }),
-                Turn::Call => step(What::Call { back: insn.next_ip() }),
+                Turn::Call => step(What::Call { back: known.insn.next_ip() }),
             }
-            let defines = defines(&effects);
-            let address = insn.ip();
-            let known = Known { address, effects, turn, keeping, shown, defines, is_unplanned };
-            instructions.push(known);
         }
-        let all = instructions.iter().map(|known| known.defines);
-        let defines = all.fold(Groups::default(), Groups::and);
         Unit { instructions, plan, first_access, steps, defines, writes }
     }
 }
