@@ -61,7 +61,7 @@ pub fn compare(run: &Stepped) -> Comparison {
     }
     // Each source takes another look at the whole run. What has to be brought back would not be
     // what was put aside if it were made to be a source in between.
-    let few = asked.iter().skip(1).step_by(1 + asked.len() / 6);
+    let few = asked.iter().skip(1).step_by(1 + asked.len() / 4);
     let few = few.filter(|asked| !asked.wanted.places.iter().any(|at| at.is_kept()));
     for asked in few.filter(|_| run.steps.len() < 10_000) {
         let naive = Naive::of(run, &program, &[], Some(&asked.wanted));
