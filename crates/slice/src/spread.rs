@@ -8,10 +8,11 @@ use crate::positions::Positions;
 use crate::reasons::{Reasons, Via, Why};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
 use crate::units::{Known, Turn, Unit};
-use crate::wanted::{Wanted, Wanter};
+use crate::wanted::{Groups, Wanted, Wanter};
+use iced_x86::Register;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
-use why_effects::Cell;
+use why_effects::{Cell, cells};
 
 impl Region {
     /// What was made of a value, and what was only done because of it.
@@ -77,7 +78,7 @@ struct Spread<'a> {
     /// Those that are still to come.
     sources: &'a [Criterion],
     touched: Wanted,
-    /// Branches and calls of the slice.
+    /// Branches and calls of the slice, those of the system too.
     deciding: FxHashMap<Position, Wanter>,
     /// What only put a register aside for one that brought it back.
     put_aside: FxHashSet<Position>,
@@ -107,6 +108,10 @@ impl Spread<'_> {
                     self.begin_sources_before(wrote.at);
                     if wrote.at > self.start {
                         self.touched.take_any(wrote.bytes.clone());
+                        if let Some(wanter) = self.deciding.get(&wrote.by) {
+                            self.touched.turn_to_wanter(*wanter);
+                            self.touched.want_memory(wrote.bytes.clone());
+                        }
                     }
                 }
                 Event::Executed(executed) => {
@@ -181,7 +186,8 @@ impl Spread<'_> {
             let wanter = self.explain(instance, toucher.or(decided).unwrap_or_default(), via);
             self.touched.turn_to_wanter(wanter);
             self.slice.instructions.push((position, insn.address));
-            if self.control && insn.turn != Turn::None {
+            let asks = insn.is_system_call() && (decides || decided.is_some());
+            if asks || self.control && may_decide(insn) {
                 self.deciding.insert(position, wanter);
             }
         }
@@ -196,4 +202,11 @@ impl Spread<'_> {
         let of = (instance.thread, instance.position);
         reasons.add(instance.insn, instance.site, of, toucher, || via)
     }
+}
+
+/// Whether others may be executed because of an instruction: a branch, a call, or what ends calls
+/// by moving the stack pointer.
+fn may_decide(insn: &Known) -> bool {
+    let stack = cells::of(Register::RSP).map(Groups::of);
+    insn.turn != Turn::None || stack.is_some_and(|stack| insn.defines.have_common(stack))
 }

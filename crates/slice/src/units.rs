@@ -66,6 +66,13 @@ pub struct Library {
     factory: InstructionInfoFactory,
 }
 
+impl Known {
+    /// Whether it decides what is done, but not what is executed next.
+    pub fn is_system_call(&self) -> bool {
+        self.turn == Turn::None && !self.effects.decides.is_empty()
+    }
+}
+
 /// What an instruction means for what is executed next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Turn {

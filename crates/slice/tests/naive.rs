@@ -57,7 +57,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// So many random programs are tried.
-const RANDOM: u64 = 24;
+const RANDOM: u64 = 16;
 
 fn programs() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/naive/programs");

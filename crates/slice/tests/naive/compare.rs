@@ -41,7 +41,7 @@ pub fn compare(run: &Stepped) -> Comparison {
     assert_eq!(region.length, run.steps.len() as u64);
     let asked = asked(run, moments);
     let wanted: Vec<Wanted> = asked.iter().map(|asked| asked.wanted.clone()).collect();
-    let naive = Naive::of(run, &program, &wanted);
+    let naive = Naive::of(run, &program, &wanted, None);
     let mut comparison =
         Comparison { steps: run.steps.len(), slices: 0, instances: 0, differs: None };
     for (index, asked) in asked.iter().enumerate() {
@@ -55,6 +55,28 @@ pub fn compare(run: &Stepped) -> Comparison {
             if found != expected {
                 let differs = difference(run, &expected, &found);
                 let what = format!("{} {:?}: {differs}", asked.what, counts);
+                comparison.differs.get_or_insert(what);
+            }
+        }
+    }
+    // Each source takes another look at the whole run. What has to be brought back would not be
+    // what was put aside if it were made to be a source in between.
+    let few = asked.iter().skip(1).step_by(1 + asked.len() / 4);
+    let few = few.filter(|asked| !asked.wanted.places.iter().any(|at| at.is_kept()));
+    for asked in few.filter(|_| run.steps.len() < 10_000) {
+        let naive = Naive::of(run, &program, &[], Some(&asked.wanted));
+        for (thin, data) in [(false, false), (false, true), (true, true)] {
+            let counts = Counts { addresses: !thin, control: !data };
+            let expected = naive.forward(counts);
+            let options = Options { thin, data, ..Options::default() };
+            let slice = region.forward(&asked.criterion, options).expect("a slice");
+            let found = slice.instructions.iter().map(|(position, _)| *position as Instance);
+            let found: BTreeSet<Instance> = found.collect();
+            comparison.slices += 1;
+            comparison.instances += expected.len();
+            if found != expected {
+                let differs = difference(run, &expected, &found);
+                let what = format!("from {} {:?}: {differs}", asked.what, counts);
                 comparison.differs.get_or_insert(what);
             }
         }

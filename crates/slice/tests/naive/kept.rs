@@ -4,7 +4,7 @@
 use super::shadow::{At, Instance, Node, Shadow};
 use super::stepped::Step;
 use iced_x86::{FlowControl, Mnemonic as M, OpKind, Register};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The registers that functions have to bring back.
 const KEPT: [Register; 6] =
@@ -17,6 +17,8 @@ pub struct Keeping {
     threads: HashMap<u64, Vec<Call>>,
     /// Who wrote each byte of memory last.
     writers: HashMap<u64, Instance>,
+    /// Steps that put a register aside or brought it back.
+    pub pairs: BTreeSet<Instance>,
 }
 
 /// A call that is not over.
@@ -85,6 +87,7 @@ impl Keeping {
                 let only = (at..at + 8).all(|at| self.writers.get(&at).copied() == writer);
                 let saved = writer.and_then(|writer| call.put_aside.get(&writer));
                 if only && saved == Some(&(register, at)) {
+                    self.pairs.extend(writer.into_iter().chain([instance]));
                     brought_back = Some((register, call.before[&register].clone()));
                 }
             }

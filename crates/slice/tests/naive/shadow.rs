@@ -44,6 +44,11 @@ impl At {
         }
     }
 
+    /// Whether it is of a register that functions have to bring back.
+    pub fn is_kept(self) -> bool {
+        matches!(self, At::General(3 | FRAME_POINTER | 12..=15, _))
+    }
+
     pub fn is_stack_pointer(self) -> bool {
         matches!(self, At::General(STACK_POINTER, _))
     }

@@ -5,7 +5,7 @@ use super::decided::decided;
 use super::kept::Keeping;
 use super::machine::Machine;
 use super::product::Seen;
-use super::shadow::{At, Graph, Instance, Node, Shadow};
+use super::shadow::{At, Graph, Instance, Node, Shadow, Sources};
 use super::stepped::Stepped;
 use super::{arithmetic, bits, floats, lanes, moves, others, stack, strings, vectors};
 use iced_x86::Mnemonic;
@@ -32,6 +32,10 @@ pub struct Naive {
     decisions: Vec<Node>,
     /// What was looked for, in the order in which it was asked for.
     pub found: Vec<Vec<Node>>,
+    /// Steps that only put a register aside or brought it back.
+    pairs: BTreeSet<Instance>,
+    /// The source of what is followed forwards.
+    source: Option<Node>,
 }
 
 /// What is looked for: these places before a step.
@@ -50,19 +54,32 @@ pub struct Counts {
 }
 
 impl Naive {
-    /// Follows a run, and notes what is wanted on the way.
-    pub fn of(run: &Stepped, program: &Seen<'_>, wanted: &[Wanted]) -> Naive {
+    /// Follows a run, and notes what is wanted on the way. Who made the source does not count:
+    /// it is made by nobody.
+    pub fn of(
+        run: &Stepped,
+        program: &Seen<'_>,
+        wanted: &[Wanted],
+        source: Option<&Wanted>,
+    ) -> Naive {
         let mut naive = Naive {
             graph: Graph::default(),
             decided: decided(run, program),
             decisions: Vec::new(),
             found: vec![Vec::new(); wanted.len()],
+            pairs: BTreeSet::new(),
+            source: None,
         };
         let mut shadow = Shadow::default();
         let mut keeping = Keeping::default();
         for (number, step) in run.steps.iter().enumerate() {
             naive.note(&shadow, wanted, number);
             let instance = number as Instance;
+            if let Some(source) = source.filter(|source| source.before == number) {
+                let node = naive.graph.add(instance, Sources::default());
+                source.places.iter().for_each(|at| shadow.set(source.thread, *at, Some(node)));
+                naive.source = Some(node);
+            }
             let mut machine = Machine::new(step, &shadow);
             let decision = match step.insn.mnemonic() {
                 Mnemonic::Syscall => others::asked(&machine),
@@ -79,6 +96,7 @@ impl Naive {
             keeping.executed(step, instance, &mut shadow, made);
         }
         naive.note(&shadow, wanted, run.steps.len());
+        naive.pairs = keeping.pairs;
         naive
     }
 
@@ -111,5 +129,26 @@ impl Naive {
             }
         }
         slice
+    }
+
+    /// The steps that the source can be reached from: each thing is made after what it is made
+    /// from, and a step after what decided over it.
+    pub fn forward(&self, counts: Counts) -> BTreeSet<Instance> {
+        let source = self.source.expect("a source");
+        let mut touched = vec![false; self.graph.size()];
+        let mut belongs = vec![false; self.decided.len()];
+        touched[source as usize] = true;
+        for node in (source + 1)..self.graph.size() as Node {
+            let step = self.graph.by(node) as usize;
+            let decided = self.decided[step].is_some_and(|by| belongs[by as usize]);
+            let is_touched = |list: &[Node]| list.iter().any(|source| touched[*source as usize]);
+            let made = is_touched(self.graph.values(node))
+                || counts.addresses && is_touched(self.graph.addresses(node));
+            if (made || counts.control && decided) && !self.graph.is_frame(node) {
+                touched[node as usize] = true;
+                belongs[step] |= !self.pairs.contains(&(step as Instance));
+            }
+        }
+        (0..belongs.len() as Instance).filter(|step| belongs[*step as usize]).collect()
     }
 }
