@@ -92,7 +92,8 @@ pub fn stepped(source: &Path, options: &[&str]) -> Stepped {
     build.args(options).args(always).arg(&program).arg(source).args(["-lm", "-pthread"]);
     assert!(build.status().expect("a compiler").success(), "{} is built", source.display());
     let image = Image::read(&std::fs::read(&program).expect("the program"));
-    let mut run = Run { image, threads: Vec::new(), steps: Vec::new(), decoded: HashMap::new() };
+    let mut run =
+        Run { image, threads: Vec::new(), begun: 1, steps: Vec::new(), decoded: HashMap::new() };
     run.begin(&program, if options.contains(&"-O0") { OLD_CPU } else { CPU });
     run.go_on();
     Stepped { image: run.image, steps: run.steps }
@@ -101,6 +102,8 @@ pub fn stepped(source: &Path, options: &[&str]) -> Stepped {
 struct Run {
     image: Image,
     threads: Vec<Thread>,
+    /// How many there were.
+    begun: u64,
     steps: Vec<Step>,
     decoded: HashMap<u64, Instruction>,
 }
@@ -231,7 +234,9 @@ impl Run {
         let cleared = kernel::cleared_at_end(&parent.registers, |at| word(parent.pid, at));
         waitpid(pid, Some(WaitPidFlag::__WALL)).expect("the new thread");
         let registers = ptrace::getregs(pid).expect("registers");
-        let number = self.threads.iter().map(|thread| thread.number).max().unwrap_or(0) + 1;
+        // No number is used again.
+        self.begun += 1;
+        let number = self.begun;
         self.threads.push(Thread { pid, number, registers, waits: false, cleared });
     }
 
