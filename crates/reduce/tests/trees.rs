@@ -6,7 +6,7 @@ use support::{Chance, brackets, by_chance, cases, fails, is_balanced, wants};
 use why_reduce::oracle::Function;
 use why_reduce::shrinking::Shrinking;
 use why_reduce::trees::{
-    Draft, Edit, Put, Search, Variant, hdd, hdd_plus, hdd_star, hddr, hoist, replace,
+    Draft, Edit, Put, Search, Variant, columns, hdd, hdd_plus, hdd_star, hddr, hoist, replace,
     replace_phrases,
 };
 use why_tree::{NodeId, Tree};
@@ -167,4 +167,16 @@ fn hoisting_takes_what_is_needed_out_of_what_it_is_nested_in() {
         Function::new(|text: &[u8]| fails(text.windows(3).any(|window| window == b"(x)")));
     hoist(&mut draft, Search::DDMIN, &mut oracle).unwrap();
     assert_eq!(draft.render(), b"(x)y");
+}
+
+#[test]
+fn lists_of_another_kind_are_not_of_a_column() {
+    // The whole text is a list of as many parts as either group.
+    let text = b"(ab)(cd)";
+    let tree = brackets(text);
+    let mut draft = Draft::new(&tree, text);
+    let wanted: [&[u8]; 3] = [b"(ab)(cd)", b"(a)(c)", b"()()"];
+    let mut oracle = Function::new(|text: &[u8]| fails(wanted.contains(&text)));
+    assert_eq!(columns(&mut draft, &mut oracle), Ok(2));
+    assert_eq!(draft.render(), b"()()");
 }
