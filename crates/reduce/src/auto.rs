@@ -5,7 +5,7 @@ use crate::lexical;
 use crate::oracle::{Oracle, Outcome};
 use crate::shrinking::Shrinking;
 use crate::trees::{
-    Draft, Search, Variant, columns, hdd, hoist, hoist_largest, pass_nodes, replace,
+    Draft, FEW, Search, Variant, columns, hdd, hoist, hoist_largest, pass_nodes, replace_phrases,
 };
 use crate::units::{Span, Unit, bracket_pairs};
 use std::borrow::Cow;
@@ -21,9 +21,6 @@ pub trait Reader {
 
 /// A text that is no longer than this ends 1-minimal in bytes.
 pub const SMALL: usize = 1024;
-
-/// A text that is no longer than this needs no second pass over its levels.
-const TINY: usize = SMALL / 4;
 
 /// A text that is longer is cut into so many blocks of lines.
 const LARGE: usize = 4 << 20;
@@ -78,20 +75,12 @@ fn blocks_of(text: &[u8]) -> Vec<Span> {
 /// Whole parts of the tree, as long as that helps much.
 fn coarse(mut text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
     let mut search = Search::impatient(1.0, 40);
-    loop {
+    while text.len() > SMALL {
         let before = text.len();
         text = levels(&reader.tree(&text), &text, search, oracle)?;
         if text.len() > SMALL {
             // The language may be another one, or its tree not what matters here.
             text = levels(&reader.brackets(&text), &text, search, oracle)?;
-        }
-        if text.len() * 2 >= before {
-            return Ok(text);
-        }
-        if text.len() <= TINY {
-            // Every node is tried by itself soon, but what is nested comes out now or never.
-            oracle.phase("hoist");
-            return over(&reader.tree(&text), &text, |draft| nested(draft, oracle));
         }
         // Another pass over the tree is for what has become needless meanwhile: not much.
         if text.len() > 4 * SMALL {
@@ -99,13 +88,45 @@ fn coarse(mut text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> Ou
         } else {
             search = Search::ONCE;
         }
+        if text.len() > SMALL && text.len() * 2 >= before {
+            return Ok(text);
+        }
     }
+    small(text, search, reader, oracle)
+}
+
+/// What goes together only is left out before its parts are tried by themselves.
+fn small(
+    text: Vec<u8>,
+    search: Search,
+    reader: &dyn Reader,
+    oracle: &mut dyn Oracle,
+) -> Outcome<Vec<u8>> {
+    let text = together(text, reader, oracle)?;
+    let before = text.len();
+    let text = levels(&reader.tree(&text), &text, search, oracle)?;
+    if text.len() * 2 >= before {
+        return Ok(text);
+    }
+    // Every node is tried by itself soon, but what is nested comes out now or never.
+    oracle.phase("hoist");
+    over(&reader.tree(&text), &text, |draft| nested(draft, oracle))
+}
+
+/// What stands at the same place of several lists.
+fn together(text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    oracle.phase("columns");
+    over(&reader.brackets(&text), &text, |draft| columns(draft, oracle))
 }
 
 fn levels(tree: &Tree, text: &[u8], search: Search, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
     over(tree, text, |draft| {
         oracle.phase("levels");
-        hdd(draft, Variant::All, search, oracle)?;
+        let made = hdd(draft, Variant::Rough { enough: SMALL }, search, oracle)?;
+        if text.len() > SMALL && draft.render().len() <= SMALL {
+            // It is read again before anything else is tried.
+            return Ok(made);
+        }
         oracle.phase("hoist");
         nested(draft, oracle)
     })
@@ -133,23 +154,31 @@ fn fine(text: Vec<u8>, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
 /// Parts that go together, or give their place to others. What is found here need not be
 /// found by trying every part.
 fn other_parts(text: Vec<u8>, reader: &dyn Reader, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
-    oracle.phase("columns");
-    let text = over(&reader.brackets(&text), &text, |draft| columns(draft, oracle))?;
-    oracle.phase("words");
-    let words = lexical::words(&text);
-    let text = changes::leave_out(&text, &words, Search::among(words.len()), oracle)?;
-    let text = lexical::squeeze(&text, oracle)?;
+    let text = together(text, reader, oracle)?;
+    let text = words(text, oracle)?;
     oracle.phase("parts");
     let text = over(&reader.brackets(&text), &text, |draft| pass_nodes(draft, oracle))?;
     let text = over(&reader.tree(&text), &text, |draft| {
         pass_nodes(draft, oracle)?;
         hoist(draft, Search::ONCE, oracle)?;
-        replace(draft, Search::ONCE, oracle)
+        replace_phrases(draft, Search::ONCE, oracle)
     })?;
     oracle.phase("pairs");
     let pair = |pair: [Span; 2]| Change { spans: pair.to_vec(), put: Vec::new() };
     let pairs: Vec<Change> = bracket_pairs(&text).into_iter().map(pair).collect();
     changes::make(&text, &pairs, Search::ONCE, oracle)
+}
+
+fn words(text: Vec<u8>, oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    oracle.phase("words");
+    let words = lexical::words(&text);
+    let without = if words.len() <= FEW {
+        changes::leave_out_alike(&text, &words, oracle)?
+    } else {
+        changes::leave_out(&text, &words, Search::among(words.len()), oracle)?
+    };
+    // White space is as it was where nothing has gone from beside it.
+    if without == text { Ok(text) } else { lexical::squeeze(&without, oracle) }
 }
 
 fn over(

@@ -1,6 +1,6 @@
 //! Changes to a flat text: pieces of it are replaced, wherever they stand.
 
-use crate::lists::{List, sweep_in};
+use crate::lists::{List, pass_alike, sweep_in};
 use crate::oracle::{Oracle, Outcome};
 use crate::trees::Search;
 use crate::units::{Span, Unit};
@@ -30,6 +30,17 @@ pub fn leave_out(
     let render = |kept: &[bool]| without(text, pieces, kept);
     let list = List { weights: pieces.iter().map(Span::len).collect(), render: &render };
     Ok(render(&search.run(&list, oracle)?))
+}
+
+/// The same, each by itself and once; of pieces with the same text, white space around them
+/// aside, the last that is needed speaks for those before it.
+pub fn leave_out_alike(text: &[u8], pieces: &[Span], oracle: &mut dyn Oracle) -> Outcome<Vec<u8>> {
+    let render = |kept: &[bool]| without(text, pieces, kept);
+    let list = List { weights: pieces.iter().map(Span::len).collect(), render: &render };
+    let keys: Vec<&[u8]> = pieces.iter().map(|piece| text[piece.clone()].trim_ascii()).collect();
+    let mut kept = vec![true; pieces.len()];
+    pass_alike(&list, &keys, &mut kept, oracle)?;
+    Ok(render(&kept))
 }
 
 /// The text without any byte that can be left out alone. One of each token is tried before

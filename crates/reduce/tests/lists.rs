@@ -3,8 +3,9 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use support::{Chance, fails};
-use why_reduce::lists::{Belief, List, cdd, dd, ddmin, probdd, sweep, sweep_in};
+use why_reduce::lists::{Belief, List, cdd, dd, ddmin, pass_alike, probdd, sweep, sweep_in};
 use why_reduce::oracle::Function;
 use why_reduce::{Oracle, Outcome, Verdict};
 
@@ -172,4 +173,33 @@ fn neighbours_of_what_went_go_next() {
     // Once through the list to find the end, then the stretch with what is beside it, and
     // through all that is left: not through the list for each of the stretch.
     assert!(oracle.tests <= 2 * (length + stretch.len()) as u64, "{} tests", oracle.tests);
+}
+
+#[test]
+fn of_those_that_are_alike_one_speaks_for_the_others() {
+    let mut chance = Chance(7);
+    for length in 0..40 {
+        for test in tests(&mut chance, length) {
+            let keys: Vec<usize> = (0..length).map(|_| chance.below(6)).collect();
+            let list = List { weights: vec![1; length], render: &render };
+            let mut oracle = Function::new(|text: &[u8]| fails(test(text)));
+            let mut kept = vec![true; length];
+            pass_alike(&list, &keys, &mut kept, &mut oracle).unwrap();
+            // The same one by one.
+            let mut expected = vec![true; length];
+            let (mut needed, mut tests) = (BTreeSet::new(), 0);
+            for index in (0..length).rev() {
+                if needed.contains(&keys[index]) {
+                    continue;
+                }
+                expected[index] = false;
+                tests += 1;
+                if !test(&render(&expected)) {
+                    expected[index] = true;
+                    needed.insert(keys[index]);
+                }
+            }
+            assert_eq!((kept, oracle.tests), (expected, tests));
+        }
+    }
 }

@@ -31,6 +31,10 @@ static SAYS_NOTHING: LazyLock<RegexSet> = LazyLock::new(|| {
     RegexSet::new(patterns).expect("they are regular expressions")
 });
 
+/// Where Rust's compiler found what it says in this paragraph.
+static FOUND_AT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^\s*--> .+:\d+:\d+$").expect("it is a regular expression"));
+
 /// Behind such a line there are nothing but calls, to the end.
 static CALLS_FOLLOW: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"^(stack traceback:|stack backtrace:|Stack trace:|goroutine \d+ \[.*\]:)$";
@@ -56,14 +60,33 @@ pub fn telling_line(stderr: &[u8], directory: &Path) -> String {
 fn last_that_tells<'a>(lines: &[&'a str]) -> Option<&'a str> {
     let end = lines.iter().position(|line| CALLS_FOLLOW.is_match(line)).unwrap_or(lines.len());
     let lines = &lines[..end];
+    let aside = aside(lines);
     let points_up = |at: usize| lines.get(at + 1).is_some_and(|below| is_pointer(below));
     let tells = |at: &usize| {
-        !SAYS_NOTHING.is_match(lines[*at]) && !is_pointer(lines[*at]) && !points_up(*at)
+        let says_nothing = aside[*at] || SAYS_NOTHING.is_match(lines[*at]);
+        !says_nothing && !is_pointer(lines[*at]) && !points_up(*at)
     };
     let telling = (0..lines.len()).rev().find(tells);
     // Something is better than nothing.
     let at = telling.or_else(|| lines.iter().rposition(|line| !line.trim().is_empty()))?;
     Some(lines[at])
+}
+
+/// Of a paragraph of Rust's compiler all but the first line: excerpts, labels, suggestions,
+/// whatever they look like. Of a warning the first, too.
+fn aside(lines: &[&str]) -> Vec<bool> {
+    let mut aside = vec![false; lines.len()];
+    let mut start = 0;
+    for paragraph in lines.split_inclusive(|line| line.trim().is_empty()) {
+        let end = start + paragraph.len();
+        let (is_error, is_warning) =
+            (paragraph[0].starts_with("error"), paragraph[0].starts_with("warning"));
+        if (is_error || is_warning) && paragraph.iter().any(|line| FOUND_AT.is_match(line)) {
+            aside[start + usize::from(is_error)..end].fill(true);
+        }
+        start = end;
+    }
+    aside
 }
 
 /// Whether a line points at a place in the one above, which then is a quotation.
@@ -141,6 +164,12 @@ mod tests {
         check(perl, "Global symbol \"$u\" requires explicit package name at a.pl line #.");
         let rustc = "error[E0425]: cannot find value `y` in this scope\n --> a.rs:1:13\n  |\n1 | fn main() { y }\n  |             ^ not found in this scope\n\nerror: aborting due to 1 previous error\n\nFor more information about this error, try `rustc --explain E0425`.\n";
         check(rustc, "error[E0425]: cannot find value `y` in this scope");
+        let suggestion = "error[E0277]: the trait bound `N: Copy` is not satisfied\n --> a.rs:4:18\n  |\n4 | fn main() { show(N); }\n  |             ---- ^ the trait `Copy` is not implemented for `N`\nhelp: consider annotating `N` with `#[derive(Copy)]`\n  |\n3 + #[derive(Copy)]\n4 | struct N;\n  |\n\nerror: aborting due to 1 previous error\n";
+        check(suggestion, "error[E0277]: the trait bound `N: Copy` is not satisfied");
+        let warning = "error: no\n --> a.rs:1:1\n  |\n\nwarning: unused\n --> a.rs:2:1\n  ::: b.rs:3:1\n  |\n";
+        check(warning, "error: no");
+        // Another program's paragraph, which only begins alike.
+        check("error: no\nreally 1\n", "really #");
         let java = "Exception in thread \"main\" a.B: no\n\tat A.main(A.java:3)\nCaused by: a.C: really 1\n\tat A.f(A.java:9)\n\t... 1 more\n";
         check(java, "Caused by: a.C: really #");
         let go =

@@ -12,7 +12,7 @@ pub use cdd::cdd;
 pub use dd::{Pair, dd};
 pub use ddmin::ddmin;
 pub use probdd::{Belief, probdd};
-pub use sweep::{pass, sweep, sweep_in};
+pub use sweep::{pass, pass_alike, sweep, sweep_in};
 
 /// Which parts of a list are kept.
 pub type Kept = Vec<bool>;

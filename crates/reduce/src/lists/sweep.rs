@@ -3,6 +3,7 @@
 
 use super::{List, live};
 use crate::oracle::{Oracle, Outcome};
+use std::collections::BTreeSet;
 
 /// Goes from the end to the start: what is used later goes before what it uses.
 pub fn sweep(list: &List, kept: &mut [bool], oracle: &mut dyn Oracle) -> Outcome<bool> {
@@ -59,5 +60,28 @@ pub(super) fn pass_over(
         let Some(index) = oracle.first(&mut candidates)? else { return Ok(()) };
         order.truncate(order.len() - index);
         kept[order.pop().expect("it was tried")] = false;
+    }
+}
+
+/// A single round where elements with the same key are alike: the first of them that cannot be
+/// left out speaks for those that come after it.
+pub fn pass_alike<K: Ord + Copy>(
+    list: &List,
+    keys: &[K],
+    kept: &mut [bool],
+    oracle: &mut dyn Oracle,
+) -> Outcome<()> {
+    let mut order: Vec<usize> = live(kept);
+    let mut needed: BTreeSet<K> = BTreeSet::new();
+    loop {
+        let mut known = needed.clone();
+        let is_new = |index: &usize| known.insert(keys[*index]);
+        let tried: Vec<usize> = order.iter().rev().copied().filter(is_new).collect();
+        let mut candidates = tried.iter().map(|&index| list.without(kept, &[index]));
+        let Some(accepted) = oracle.first(&mut candidates)? else { return Ok(()) };
+        needed.extend(tried[..accepted].iter().map(|&index| keys[index]));
+        let gone = tried[accepted];
+        kept[gone] = false;
+        order.retain(|&index| index < gone);
     }
 }

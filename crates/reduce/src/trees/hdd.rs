@@ -14,6 +14,12 @@ pub enum Variant {
     Coarse,
     /// Leaves above the last level are tried there once more, with all others.
     LeafAligned,
+    /// For those who look closer later: leaves that cannot be left out are given their
+    /// smallest texts all at once or not at all, and levels are left over when no more than
+    /// so many bytes are.
+    Rough {
+        enough: usize,
+    },
 }
 
 /// The nodes of one level, wherever they hang.
@@ -37,13 +43,19 @@ pub fn hdd(
         |level: &Level, sizes: &[usize]| level.iter().map(|node| sizes[node.0 as usize]).sum();
     search.belief.whole = weigh(&level, &sizes);
     while !level.is_empty() {
-        let edits = chosen(draft, draft.removals(&level, &sizes), variant);
+        let mut edits = chosen(draft, draft.removals(&level, &sizes), variant);
+        let leaves = split_leaves(draft, &mut edits, variant);
+        let mut gone = 0;
         if edits.iter().any(|edit| search.tries(draft.gain(edit, &sizes))) {
-            let gone = make_level(draft, edits, search, oracle)?;
-            if gone > 0 {
-                made += gone;
-                sizes = draft.sizes();
-                level.retain(|&node| draft.stands(node) == Some(node));
+            gone += make_level(draft, edits, search, oracle)?;
+        }
+        gone += make_together(draft, leaves, oracle)?;
+        if gone > 0 {
+            made += gone;
+            sizes = draft.sizes();
+            level.retain(|&node| draft.stands(node) == Some(node));
+            if is_enough(draft, variant) {
+                return Ok(made);
             }
         }
         // What is needed has some part that is needed.
@@ -103,6 +115,34 @@ fn chosen(draft: &Draft, mut edits: Vec<Edit>, variant: Variant) -> Vec<Edit> {
         edits.retain(|edit| draft.tree.node(edit.node).minimal.is_empty());
     }
     edits
+}
+
+/// Takes those edits from the list that a rough pass makes together.
+fn split_leaves(draft: &Draft, edits: &mut Vec<Edit>, variant: Variant) -> Vec<Edit> {
+    let Variant::Rough { .. } = variant else { return Vec::new() };
+    let node = |edit: &Edit| draft.tree.node(edit.node);
+    let together =
+        |edit: &mut Edit| node(edit).children.is_empty() && !node(edit).minimal.is_empty();
+    edits.extract_if(.., together).collect()
+}
+
+/// Makes those of the edits whose nodes are still there, all at once.
+fn make_together(
+    draft: &mut Draft,
+    mut edits: Vec<Edit>,
+    oracle: &mut dyn Oracle,
+) -> Outcome<usize> {
+    edits.retain(|edit| draft.stands(edit.node) == Some(edit.node));
+    if edits.is_empty() {
+        return Ok(0);
+    }
+    make_groups(draft, vec![edits], Search::ONCE, oracle)
+}
+
+/// Whether a text that was long has become short.
+fn is_enough(draft: &Draft, variant: Variant) -> bool {
+    let Variant::Rough { enough } = variant else { return false };
+    draft.text.len() > enough && draft.render().len() <= enough
 }
 
 /// HDD*: until a whole pass changes nothing. What is left is 1-tree-minimal: no node can be

@@ -13,7 +13,7 @@ pub use hdd::{
     Level, Variant, hdd, hdd_plus, hdd_star, hddr, nodes_of_level, pass_nodes, sweep_nodes,
 };
 pub use hoist::{hoist, hoist_largest};
-pub use replace::replace;
+pub use replace::{replace, replace_phrases};
 
 use crate::lists::{Belief, Kept, List, Minimiser, sweep};
 use crate::oracle::{Oracle, Outcome};
@@ -28,7 +28,7 @@ pub struct Search {
 }
 
 /// So few parts are tried one by one where many of them are needed.
-const FEW: usize = 300;
+pub const FEW: usize = 300;
 
 const NO_BELIEF: Belief =
     Belief { needed: 1.0, share: 0.0, certain: 1.0, whole: 0, patience: usize::MAX };

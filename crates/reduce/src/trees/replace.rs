@@ -4,17 +4,40 @@
 use super::{Draft, Edit, Put, Search, make};
 use crate::oracle::{Oracle, Outcome};
 use rustc_hash::{FxHashMap, FxHashSet};
-use why_tree::{Kind, NodeId};
+use why_tree::{Kind, Node, NodeId};
 
 /// Says how many edits were made.
 pub fn replace(draft: &mut Draft, search: Search, oracle: &mut dyn Oracle) -> Outcome<usize> {
+    replace_if(|_, _| true, draft, search, oracle)
+}
+
+/// The same where leaves have been given other names and nodes their minimal texts: only what
+/// is new is tried.
+pub fn replace_phrases(
+    draft: &mut Draft,
+    search: Search,
+    oracle: &mut dyn Oracle,
+) -> Outcome<usize> {
+    let is_new = |node: &Node, text: &[u8]| {
+        let minimal = node.minimal.len();
+        !node.children.is_empty() && (minimal == 0 || text.len() < minimal)
+    };
+    replace_if(is_new, draft, search, oracle)
+}
+
+fn replace_if(
+    is_tried: impl Fn(&Node, &[u8]) -> bool,
+    draft: &mut Draft,
+    search: Search,
+    oracle: &mut dyn Oracle,
+) -> Outcome<usize> {
     let smallest = smallest_texts(draft);
     let sizes = draft.sizes();
     let mut edits = Vec::new();
     for node in draft.nodes() {
         let Some(text) = smallest.get(&draft.tree.node(node).place) else { continue };
         let edit = Edit { node, put: Put::Text((*text).into()) };
-        if draft.gain(&edit, &sizes) > 0 {
+        if draft.gain(&edit, &sizes) > 0 && is_tried(draft.tree.node(node), text) {
             edits.push(edit);
         }
     }

@@ -74,10 +74,7 @@ impl Output {
     /// What was there before is there until all of it is replaced at once.
     pub fn write(&self, files: &Files) -> Result<(), CannotWrite> {
         let cannot = |error| CannotWrite { path: self.path.clone(), error };
-        let directory = match self.path.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
+        let directory = directory_of(&self.path);
         if let (false, [(_, content)]) = (self.several, files.0.as_slice()) {
             let mut file = tempfile::NamedTempFile::new_in(directory).map_err(cannot)?;
             io::Write::write_all(&mut file, content).map_err(cannot)?;
@@ -125,8 +122,16 @@ impl Output {
     }
 }
 
+/// Where a file is, so that another one can take its place at once.
+pub fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
 /// Temporary files are for their owner only; a result is for whom the owner wants.
-fn make_readable(path: &Path) -> io::Result<()> {
+pub fn make_readable(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     // SAFETY: the call changes nothing but the mask, which is put back at once.
     let mask = unsafe {

@@ -1,9 +1,11 @@
 //! Verdicts on disk, so that an interrupted run can go on: a line for each test.
 
+use super::output::{directory_of, make_readable};
 use crate::trial::{Failure, no_answer};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 use why_reduce::Verdict;
 use why_reduce::tester::Judgement;
 use xxhash_rust::xxh3::xxh3_128;
@@ -31,13 +33,15 @@ impl Verdicts {
         let known = if resume { Self::read(&path, &title)? } else { Known::new() };
         let cannot =
             |error: io::Error| no_answer(format!("cannot write {}: {error}", path.display()));
-        let mut file = File::create(&path).map_err(cannot)?;
-        writeln!(file, "{title}").map_err(cannot)?;
-        let mut verdicts = Verdicts { path: path.clone(), file };
+        // What an earlier run left is there until all of it is in the new file.
+        let mut new = NamedTempFile::new_in(directory_of(&path)).map_err(cannot)?;
+        writeln!(new, "{title}").map_err(cannot)?;
         for (hash, judgement) in &known {
-            verdicts.add(*hash, judgement).map_err(cannot)?;
+            new.write_all(line(*hash, judgement).as_bytes()).map_err(cannot)?;
         }
-        Ok((verdicts, known))
+        make_readable(new.path()).map_err(cannot)?;
+        let file = new.persist(&path).map_err(|error| cannot(error.error))?;
+        Ok((Verdicts { path, file }, known))
     }
 
     fn read(path: &PathBuf, title: &str) -> Result<Known, Failure> {
@@ -46,6 +50,10 @@ impl Verdicts {
         };
         let mut lines = BufReader::new(File::open(path).map_err(cannot)?).split(b'\n');
         let first = lines.next().transpose().map_err(cannot)?;
+        if first.is_none() {
+            // Whoever began it had no room for a single line.
+            return Ok(Known::new());
+        }
         if first.as_deref() != Some(title.as_bytes()) {
             let path = path.display();
             let message = format!("cannot resume: {path} is of another test or input");
@@ -58,19 +66,26 @@ impl Verdicts {
     }
 
     pub fn add(&mut self, hash: u128, judgement: &Judgement) -> io::Result<()> {
-        let letter = match judgement.verdict {
-            Verdict::Fails => 'F',
-            Verdict::Passes => 'P',
-            Verdict::Unresolved => 'U',
-        };
-        let line = format!("{hash:032x} {letter} {}.\n", judgement.reason.replace('\n', " "));
-        self.file.write_all(line.as_bytes())
+        self.file.write_all(line(hash, judgement).as_bytes())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// They are of no use any more.
     pub fn delete(&self) {
         let _ = std::fs::remove_file(&self.path);
     }
+}
+
+fn line(hash: u128, judgement: &Judgement) -> String {
+    let letter = match judgement.verdict {
+        Verdict::Fails => 'F',
+        Verdict::Passes => 'P',
+        Verdict::Unresolved => 'U',
+    };
+    format!("{hash:032x} {letter} {}.\n", judgement.reason.replace('\n', " "))
 }
 
 fn parse(line: &str) -> Option<(u128, Judgement)> {

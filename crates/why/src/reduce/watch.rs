@@ -114,7 +114,8 @@ impl Watcher for Watch {
     }
 
     fn known(&mut self, hash: u128, judgement: &Judgement) -> Outcome<()> {
-        self.verdicts.add(hash, judgement).map_err(broken("verdicts"))
+        let added = self.verdicts.add(hash, judgement);
+        added.map_err(broken(self.verdicts.path().display()))
     }
 
     fn smaller(&mut self, text: &[u8]) -> Outcome<()> {

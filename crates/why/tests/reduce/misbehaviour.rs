@@ -129,24 +129,31 @@ fn what_a_test_writes_beside_itself_is_of_no_consequence() {
 }
 
 /// Runs `why reduce` where one directory is a file system of so many kilobytes, which holds
-/// what was in it before; prints what is left there.
+/// what was in it before; prints a file that is left there, and what is left of temporary files.
 fn with_little_room(
     setting: &Setting,
     small: &str,
-    kilobytes: u32,
+    kilobytes: u64,
+    shown: &str,
     arguments: &[&str],
 ) -> (i32, String, String) {
     let command = setting.command(arguments);
     let script = "cp -r $1 kept; mount -t tmpfs -o size=$2k none $1; cp -r kept/. $1; rm -r kept
-                  shift 2; \"$@\"; status=$?; cat small/in.reduced.txt 2>&-; ls tmp; exit $status";
+                  shown=$3; shift 3; \"$@\"; status=$?; cat $shown 2>&-; ls tmp; exit $status";
     let mut unshared = Command::new("unshare");
     unshared.args(["--map-root-user", "--mount", "sh", "-c", script, "sh", small]);
-    unshared.arg(kilobytes.to_string()).arg(command.get_program()).args(command.get_args());
+    unshared
+        .arg(kilobytes.to_string())
+        .arg(shown)
+        .arg(command.get_program())
+        .args(command.get_args());
     unshared.current_dir(setting.path("")).env("TMPDIR", setting.path("tmp"));
     let output = unshared.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
+
+const RESULT: &str = "small/in.reduced.txt";
 
 #[test]
 fn a_full_disk_is_said_in_a_line() {
@@ -158,16 +165,44 @@ fn a_full_disk_is_said_in_a_line() {
     setting.script("[ $(grep -c needle in.txt) -ge 2000 ]");
     // There is no room for the result beside the input.
     let (status, left, said) =
-        with_little_room(&setting, "small", 160, &["small/in.txt", "--test", "test.sh"]);
+        with_little_room(&setting, "small", 160, RESULT, &["small/in.txt", "--test", "test.sh"]);
     assert_eq!((status, said.lines().count()), (1, 1), "{said}");
     let words = "cannot write small/in.reduced.txt: No space left on device (os error 28)";
     assert!(said.contains(words) && said.contains("there is no result yet"), "{said}");
     assert_eq!(left, "");
     // There is no room for a candidate.
     let (status, left, said) =
-        with_little_room(&setting, "tmp", 64, &["in.txt", "--test", "test.sh"]);
+        with_little_room(&setting, "tmp", 64, RESULT, &["in.txt", "--test", "test.sh"]);
     assert_eq!((status, said.lines().count()), (1, 1), "{said}");
     assert!(said.contains("cannot write a candidate") && said.contains("TMPDIR"), "{said}");
     assert_eq!(left, "");
     assert_eq!(setting.read("in.txt"), text.as_bytes());
+}
+
+#[test]
+fn verdicts_of_an_earlier_run_outlast_a_full_disk() {
+    let text = "a line of text with a needle in it\n".repeat(300);
+    let setting = Setting::new(&[("small/in.txt", text.as_bytes())]);
+    setting.script("[ $(grep -c needle in.txt) -ge 200 ]");
+    let arguments = ["small/in.txt", "--test", "test.sh"];
+    setting.answer(&[&arguments[..], &["--max-tests", "5"]].concat());
+    let name = "small/in.reduced.txt.verdicts";
+    let verdicts = String::from_utf8(setting.read(name)).unwrap();
+    assert_eq!(verdicts.lines().count(), 6, "{verdicts}");
+    // What is there fills the disk, in pages.
+    let pages = |name| setting.read(name).len().div_ceil(4096) as u64;
+    let full = 4 * (pages("small/in.txt") + pages(RESULT) + pages(name));
+    for more in [&[][..], &["--resume"]] {
+        let again = [&arguments[..], more].concat();
+        let (status, left, said) = with_little_room(&setting, "small", full, name, &again);
+        let words = format!("cannot write {name}: No space left on device (os error 28)");
+        assert_eq!((status, said.lines().count()), (1, 1), "{said}");
+        assert!(said.contains(&words), "{said}");
+        assert_eq!(left, verdicts);
+    }
+    // A file to which nothing could be written says nothing.
+    fs::write(setting.path(name), "").unwrap();
+    let rest = setting.answer(&[&arguments[..], &["--resume"]].concat());
+    assert_eq!(rest["answer"]["minimal"], true);
+    assert_eq!(rest["stats"]["tests"], rest["stats"]["made"]);
 }
