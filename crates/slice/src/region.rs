@@ -212,6 +212,8 @@ pub struct Options<'a> {
     pub data: bool,
     /// Say why instructions belong to the slice.
     pub reasons: Why,
+    /// It is enough to say how many instructions belong to a slice backwards.
+    pub count_only: bool,
     /// Only these are told of: what else a slice backwards goes through is not.
     pub only: Option<&'a Positions>,
 }
@@ -219,8 +221,9 @@ pub struct Options<'a> {
 /// What belongs to a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// Positions and addresses of instructions, the last first.
+    /// Positions and addresses of instructions, the last first; and how many there are.
     pub instructions: Vec<(Position, u64)>,
+    pub count: u64,
     /// The addresses of instructions that were executed on the way and of which it is not
     /// known what they did: some of the slice may be missing.
     pub passed_over: BTreeSet<u64>,

@@ -38,6 +38,7 @@ impl Region {
             reasons: Reasons::of(options.reasons),
             pruned: &criterion.pruned,
             only: options.only,
+            lists: !options.count_only,
             slice: Slice::default(),
         };
         if let Some(address) = criterion.address.filter(|_| search.control)
@@ -83,6 +84,7 @@ struct Search<'a> {
     reasons: Option<Reasons>,
     pruned: &'a [Range<u64>],
     only: Option<&'a Positions>,
+    lists: bool,
     slice: Slice,
 }
 
@@ -183,7 +185,10 @@ impl Search<'_> {
             }
         } else if belongs {
             if self.only.is_none_or(|only| only.has(position)) {
-                self.slice.instructions.push((position, insn.address));
+                self.slice.count += 1;
+                if self.lists {
+                    self.slice.instructions.push((position, insn.address));
+                }
                 let site = if insn.shown { None } else { events.site(executed, index) };
                 wanter = self.explain(instance, site, &made, decides);
             }

@@ -56,6 +56,7 @@ impl Region {
         let Spread { mut slice, put_aside, reasons, .. } = spread;
         slice.instructions.retain(|(position, _)| !put_aside.contains(position));
         slice.instructions.reverse();
+        slice.count = slice.instructions.len() as u64;
         slice.reasons = reasons.map(|reasons| reasons.all).unwrap_or_default();
         Ok(slice)
     }

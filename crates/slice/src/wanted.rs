@@ -75,7 +75,8 @@ pub struct Wanted {
     /// Who wants what is wanted from now on, and who wanted what is wanted so far, if anybody
     /// asks.
     wanter: Wanter,
-    cell_wanters: Option<FxHashMap<u64, Box<[Wanter; CELLS]>>>,
+    cell_wanters: Option<Box<[Wanter; CELLS]>>,
+    others_wanters: FxHashMap<u64, Box<[Wanter; CELLS]>>,
 }
 
 /// Somebody who wants bytes, by number, and what for. The first is who asked.
@@ -110,6 +111,7 @@ impl Default for Wanted {
             memory,
             wanter: Wanter::default(),
             cell_wanters: None,
+            others_wanters: FxHashMap::default(),
         }
     }
 }
@@ -122,6 +124,11 @@ impl Wanted {
             let (cells, groups) = self.others.remove(&thread).unwrap_or(nothing);
             let cells = std::mem::replace(&mut self.cells, cells);
             let groups = std::mem::replace(&mut self.groups, groups);
+            if let Some(wanters) = &mut self.cell_wanters {
+                let next = self.others_wanters.remove(&thread).unwrap_or_else(nobody);
+                let before = std::mem::replace(wanters, next);
+                self.others_wanters.insert(self.thread, before);
+            }
             self.others.insert(std::mem::replace(&mut self.thread, thread), (cells, groups));
         }
     }
@@ -134,7 +141,7 @@ impl Wanted {
 
     /// Remembers from now on who wants what.
     pub fn remember_wanters(&mut self) {
-        self.cell_wanters = Some(FxHashMap::default());
+        self.cell_wanters = Some(nobody());
     }
 
     /// Whatever is wanted from now on, somebody else wants.
@@ -163,8 +170,6 @@ impl Wanted {
         }
         let (word, mask) = (usize::from(from / 64), mask << (from % 64));
         if let Some(wanters) = &mut self.cell_wanters {
-            let wanters = wanters.entry(self.thread);
-            let wanters = wanters.or_insert_with(|| Box::new([Wanter::default(); CELLS]));
             // Whoever wanted one before wants it still.
             let mut new = mask & !self.cells[word];
             while new != 0 {
@@ -209,8 +214,7 @@ impl Wanted {
 
     /// Who wanted a cell that was just taken.
     pub fn who_wanted_cell(&self, cell: Cell) -> Wanter {
-        let wanters = self.cell_wanters.as_ref().and_then(|wanters| wanters.get(&self.thread));
-        wanters.map_or(Wanter::default(), |cells| cells[usize::from(cell)])
+        self.cell_wanters.as_ref().map_or(Wanter::default(), |cells| cells[usize::from(cell)])
     }
 
     /// The same for memory.
@@ -318,6 +322,11 @@ impl Wanted {
             }
         }
     }
+}
+
+/// For all registers of a thread.
+fn nobody() -> Box<[Wanter; CELLS]> {
+    Box::new([Wanter::default(); CELLS])
 }
 
 /// So many bits.

@@ -472,9 +472,12 @@ fn slices_are_those_of_the_naive_way() {
             assert_eq!(region.length, run.steps.len() as u64);
             let at = run.image.symbol("result");
             let all = [(false, false), (false, true), (true, false)];
-            for options in
-                all.map(|(thin, data)| Options { thin, data, reasons: Why::Code, only: None })
-            {
+            for options in all.map(|(thin, data)| Options {
+                thin,
+                data,
+                reasons: Why::Code,
+                ..Options::default()
+            }) {
                 let criterion = Criterion {
                     position: region.length,
                     thread: 1,

@@ -52,13 +52,14 @@ fn chop(args: &Args) -> Result<Shown, Failure> {
         let inputs = Source::Input(None).find(&subject)?;
         let of_input = subject.timed(|region| region.forward_of(&inputs, options))?;
         let dependent = subject.traced.region.positions(&of_input);
-        let whole = subject.timed(|region| region.slice(&criterion, options))?;
+        let listed = Options { count_only: false, ..options };
+        let whole = subject.timed(|region| region.slice(&criterion, listed))?;
         let all = whole.instructions.iter().map(|(position, _)| *position);
         all.filter(|position| !dependent.has(*position)).for_each(|position| only.add(position));
     }
     let options = Options { only: Some(&only), ..options };
     let mut chop = subject.timed(|region| region.slice(&criterion, options))?;
-    if chop.instructions.is_empty() {
+    if chop.count == 0 {
         return Err(no_answer(format!("nothing leads from {} to {}", args.from, args.to)));
     }
     chop.passed_over.extend(&forward.passed_over);

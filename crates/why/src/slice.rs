@@ -51,6 +51,9 @@ fn slice(args: &Args) -> Result<Shown, Failure> {
     let mut subject = Subject::of(&args.words, args.view.region.as_deref())?;
     let criterion = subject.criterion(&args.view)?;
     let options = args.view.options();
+    // What is kept has them all.
+    let count_only = options.count_only && args.save.is_none();
+    let options = Options { count_only, ..options };
     let found = subject.timed(|region| match args.forward {
         true => region.forward(&criterion, options),
         false => region.slice(&criterion, options),
@@ -75,6 +78,7 @@ fn load(args: &Args) -> Result<Shown, Failure> {
 impl ViewArgs {
     pub fn options(&self) -> Options<'static> {
         let reasons = if self.all { Why::Instances } else { Why::Code };
-        Options { thin: self.thin, data: self.data, reasons, only: None }
+        let (thin, data, count_only) = (self.thin, self.data, !self.all);
+        Options { thin, data, reasons, count_only, only: None }
     }
 }

@@ -70,7 +70,9 @@ pub struct Shown {
     /// Those that are easiest to reach first: whoever depends on a line comes before it.
     pub lines: Vec<ShownLine>,
     pub left_out: Vec<String>,
-    /// Positions in the trace and addresses, the last executed first.
+    /// How many instructions that were executed belong to it.
+    pub in_slice: u64,
+    /// Positions in the trace and addresses, the last executed first, if they were asked for.
     pub instances: Vec<(u64, u64)>,
     /// The same with all that is known of each, if that was asked for.
     pub told_instances: Vec<Instance>,
@@ -159,7 +161,7 @@ impl Shown {
                 "instances": all.then_some(&self.told_instances),
             },
             "left_out": self.left_out,
-            "stats": { "traced": self.traced, "in_slice": self.instances.len() },
+            "stats": { "traced": self.traced, "in_slice": self.in_slice },
         })
     }
 

@@ -204,6 +204,7 @@ impl Subject {
             lines: lines.all[..count].iter().zip(seen).map(shown).collect(),
             left_out: self.left_out(slice, &lines, count),
             instances: slice.instructions.clone(),
+            in_slice: slice.count,
             told_instances: if view.all { self.instances(slice) } else { Vec::new() },
             traced: self.traced.region.length,
             figures: format!(
@@ -212,7 +213,7 @@ impl Subject {
                 self.traced.region.length,
                 if self.traced.is_new { "made" } else { "opened" },
                 self.tracing.as_secs_f64(),
-                slice.instructions.len(),
+                slice.count,
                 self.slicing.as_secs_f64(),
                 self.stats.replays
             ),
@@ -288,7 +289,7 @@ impl Subject {
         if rest > 0 {
             left_out.push(format!("{rest} more lines: --lines={} or --all", lines.all.len()));
         }
-        let (instances, of) = (slice.instructions.len(), self.traced.region.length);
+        let (instances, of) = (slice.count, self.traced.region.length);
         left_out.push(format!("{instances} of {of} instructions that were executed belong to it"));
         if let Some((name, _)) = lines.without_source.first() {
             let count = lines.without_source.len();
