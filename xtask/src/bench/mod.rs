@@ -1,6 +1,6 @@
 //! `cargo xtask bench engine`, `bench record` and `bench region`: how much slower a program is
 //! under the engine, while it is recorded and replayed, and before a region of which it is
-//! recorded. `cargo xtask bench reduce` is in `reduce`.
+//! recorded. `cargo xtask bench slice` and `bench reduce` are in files of their own.
 //!
 //! Every program runs natively and in every other way, in turn, so that a change in the
 //! machine's speed hits all alike; the best of several rounds counts. A run whose output is
@@ -17,6 +17,7 @@ mod recording;
 mod reduce;
 mod reducers;
 mod rounds;
+mod slice;
 mod table;
 mod ways;
 
@@ -42,6 +43,8 @@ enum What {
     Record(Options),
     /// Compare native, `why run --tool count` and `why record --from` before it records
     Region(Options),
+    /// Tell how fast runs are traced and sliced, beside gdb and valgrind
+    Slice(slice::Options),
     /// Compare `why reduce` and the reducers that are installed
     Reduce(reduce::Options),
 }
@@ -92,6 +95,10 @@ pub fn main(args: Args) -> Result<ExitCode, Failure> {
         What::Engine(args) => (ENGINE, args),
         What::Record(args) => (RECORD, args),
         What::Region(args) => (REGION, args),
+        What::Slice(options) => {
+            slice::main(&options)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         What::Reduce(options) => {
             reduce::main(&options)?;
             return Ok(ExitCode::SUCCESS);

@@ -1,0 +1,201 @@
+//! `cargo xtask bench slice`: how fast a run is traced, how much of the disk that takes, and how
+//! fast slices of it are; beside gdb's `record full` and a tracer on valgrind, on the same programs.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+
+use super::inputs::{self, Inputs};
+use super::machine;
+use crate::workspace::{self, Failure};
+use why_slice::reasons::Why;
+use why_slice::region::{Criterion, Options as How, Region};
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Only programs whose name contains this; may be repeated
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Leave out gdb and valgrind
+    #[arg(long)]
+    alone: bool,
+}
+
+/// A program that executes about a hundred million instructions.
+struct Program {
+    name: &'static str,
+    words: Vec<String>,
+}
+
+fn programs(inputs: &Inputs, directory: &Path) -> Result<Vec<Program>, Failure> {
+    let text = directory.join("text");
+    fs::write(&text, &fs::read(&inputs.short_text)?[..600_000])?;
+    let text = text.display().to_string();
+    let python = "d = {}\nfor i in range(150000):\n    d[i % 1000] = d.get(i * 7 % 1000, 0) + i\n\
+                  print(sum(d.values()))";
+    let sql = "create table t(a integer primary key, b text); with recursive c(x) as (select 1 \
+               union all select x + 1 from c where x < 9000) insert into t select x, \
+               hex(x * 7919 % 10007) from c; create index i on t(b); select count(*), max(b) from \
+               t where b like '%3%';";
+    let threads = inputs.compiled.join("threads").display().to_string();
+    let all = [
+        ("gzip", vec!["gzip", "-c", text.as_str()]),
+        ("sqlite", vec!["sqlite3", ":memory:", sql]),
+        // Not what may stand in front of it in the search path.
+        ("python", vec!["/usr/bin/python3", "-S", "-c", python]),
+        ("4 threads", vec![threads.as_str(), "1"]),
+    ];
+    let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect();
+    let found = all.into_iter().filter(|(_, words)| {
+        Path::new(words[0]).is_file() || workspace::program(words[0]).is_some()
+    });
+    Ok(found.map(|(name, words)| Program { name, words: owned(words) }).collect())
+}
+
+pub fn main(options: &Options) -> Result<(), Failure> {
+    let why = workspace::build_why()?;
+    let directory = workspace::target()?.join("bench/slice");
+    fs::create_dir_all(&directory)?;
+    let inputs = inputs::prepare(&workspace::target()?.join("bench"), false)?;
+    println!("{}\n", machine::describe(1, false));
+    println!(
+        "| program | M instructions | traced, M/s | bytes each | open, s | first slice, s / 100 M | \
+         further, s / 100 M | share in slices | lackey, M/s | gdb, M/s |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for program in programs(&inputs, &directory)? {
+        let wanted = options.only.iter().any(|only| program.name.contains(only.as_str()));
+        if wanted || options.only.is_empty() {
+            let ours = measure(&why, &directory, &program)?;
+            let peers = match options.alone {
+                true => ("-".to_owned(), "-".to_owned()),
+                false => (lackey(&program, ours.instructions), gdb(&program)),
+            };
+            println!("{} {} | {} |", ours.row(program.name), peers.0, peers.1);
+        }
+    }
+    println!(
+        "\nSlices are of a register at the end and at three places before it, with control; the \
+         first one is the first of a process that opens the trace."
+    );
+    Ok(())
+}
+
+struct Measured {
+    instructions: u64,
+    tracing: f64,
+    bytes: u64,
+    open: f64,
+    /// Seconds, for a hundred million instructions.
+    first: f64,
+    further: f64,
+    share: f64,
+}
+
+impl Measured {
+    fn row(&self, name: &str) -> String {
+        let millions = self.instructions as f64 / 1e6;
+        format!(
+            "| {name} | {millions:.0} | {:.0} | {:.2} | {:.2} | {:.2} | {:.2} | {:.0} % |",
+            millions / self.tracing,
+            self.bytes as f64 / self.instructions as f64,
+            self.open,
+            self.first,
+            self.further,
+            100.0 * self.share
+        )
+    }
+}
+
+fn measure(why: &Path, directory: &Path, program: &Program) -> Result<Measured, Failure> {
+    let recording = directory.join("recording");
+    let _ = fs::remove_dir_all(&recording);
+    let mut record = Command::new(why);
+    record.arg("record").arg("-o").arg(&recording).arg("--").args(&program.words);
+    run(record.stdout(Stdio::null()))?;
+    let mut slice = Command::new(why);
+    slice.arg("slice").arg(&recording).args(["end", "--data", "--stats"]);
+    let told = String::from_utf8_lossy(&run(&mut slice)?.stderr).into_owned();
+    let tracing = told.split("made in ").nth(1).and_then(|rest| rest.split(' ').next());
+    let tracing: f64 = tracing.ok_or("no figures")?.parse()?;
+    let (trace, thread) = trace(&recording)?;
+    let bytes = fs::metadata(&trace)?.len();
+    let begun = Instant::now();
+    let region = Region::open(File::open(&trace)?)?;
+    let open = begun.elapsed().as_secs_f64();
+    let hundred = region.length as f64 / 1e8;
+    let (mut seconds, mut shares) = (Vec::new(), Vec::new());
+    for eighth in [8, 7, 6, 5] {
+        let position = region.length / 8 * eighth;
+        let cells = std::iter::once(0..8).collect();
+        let criterion = Criterion { position, thread, cells, ..Criterion::default() };
+        let how = How { reasons: Why::Code, count_only: true, ..How::default() };
+        let begun = Instant::now();
+        let slice = region.slice(&criterion, how)?;
+        seconds.push(begun.elapsed().as_secs_f64() / (hundred * eighth as f64 / 8.0));
+        shares.push(slice.count as f64 / position as f64);
+    }
+    let further = seconds[1..].iter().sum::<f64>() / (seconds.len() - 1) as f64;
+    let share = shares.iter().sum::<f64>() / shares.len() as f64;
+    let (instructions, first) = (region.length, seconds[0]);
+    Ok(Measured { instructions, tracing, bytes, open, first, further, share })
+}
+
+/// The trace of a recording's only process, and that one's number.
+fn trace(recording: &Path) -> Result<(PathBuf, u64), Failure> {
+    for entry in fs::read_dir(recording.join("derived"))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if let Some(number) = name.strip_prefix("trace-").and_then(|number| number.parse().ok()) {
+            return Ok((path, number));
+        }
+    }
+    Err("no trace was kept".into())
+}
+
+fn run(command: &mut Command) -> Result<Output, Failure> {
+    let output = command.output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(format!("{command:?} failed: {said}").into());
+    }
+    Ok(output)
+}
+
+/// Every instruction and access of the same program, written to nowhere.
+fn lackey(program: &Program, instructions: u64) -> String {
+    let begun = Instant::now();
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=lackey", "--trace-mem=yes", "--log-file=/dev/null"]);
+    let status = valgrind.args(&program.words).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    match status {
+        Ok(status) if status.success() => {
+            format!("{:.1}", instructions as f64 / 1e6 / begun.elapsed().as_secs_f64())
+        }
+        _ => "fails".to_owned(),
+    }
+}
+
+/// The first hundred thousand instructions.
+fn gdb(program: &Program) -> String {
+    const STEPS: f64 = 100_000.0;
+    let mut gdb = Command::new("timeout");
+    gdb.args(["120", "gdb", "-nx", "-batch", "-ex", "starti", "-ex", "record full"]);
+    gdb.args(["-ex", "set record full insn-number-max unlimited"]);
+    gdb.args(["-ex", &format!("stepi {STEPS}"), "-ex", "info record", "--args"]);
+    let begun = Instant::now();
+    let Ok(output) = gdb.args(&program.words).stdin(Stdio::null()).output() else {
+        return "not installed".to_owned();
+    };
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let contained = said.split("contains ").nth(1).and_then(|rest| rest.split(' ').next());
+    match contained.and_then(|count| count.parse::<f64>().ok()) {
+        Some(count) => {
+            let rate = format!("{:.4}", count / 1e6 / begun.elapsed().as_secs_f64());
+            let gave_up = if count < STEPS { format!(", gave up after {count}") } else { String::new() };
+            rate + &gave_up
+        }
+        None => "fails".to_owned(),
+    }
+}
