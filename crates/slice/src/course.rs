@@ -42,6 +42,8 @@ struct Thread {
     slots: Slots,
     /// Of its last instruction.
     last: Position,
+    /// The address of that, if it is shown and jumped.
+    jumped_from: Option<u64>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -252,6 +254,11 @@ impl Course {
         if let Some(first) = unit.instructions.first() {
             thread.unwound(thread.before.stack, first.address, thread.last, filter);
         }
+        if let (Some(from), Some(first)) = (thread.jumped_from.take(), unit.instructions.first())
+            && !first.shown
+        {
+            thread.leave(from);
+        }
         let before = thread.before;
         let values = &mut room.values;
         let stack = unit.plan.compute(before, executed, &self.slots, values);
@@ -300,6 +307,11 @@ impl Course {
                     }
                     index
                 }
+                What::Leave { from } => {
+                    thread.leave(from);
+                    room.sites.push((index, from));
+                    continue;
+                }
                 What::Meet => {
                     thread.control.at(unit.instructions[index].address);
                     index
@@ -330,6 +342,7 @@ impl Course {
         }
         if executed > 0 {
             thread.last = *position + executed as Position - 1;
+            thread.jumped_from = unit.instructions[executed - 1].jumps_from();
         }
         // Otherwise it is told before the thread goes on.
         thread.before.stack = stack.unwrap_or(0);
@@ -414,6 +427,13 @@ impl Thread {
     ) {
         self.slots.forget(bytes, filter);
         others.values_mut().for_each(|other| other.slots.forget(bytes, filter));
+    }
+
+    /// A function goes on in another one that is not shown, as if that jump had called it.
+    fn leave(&mut self, from: u64) {
+        if let Some(call) = self.calls.last_mut() {
+            call.site = from;
+        }
     }
 
     /// The call that is shown for what is not.

@@ -92,6 +92,8 @@ pub struct Step {
 pub enum What {
     /// Before it the stack pointer may have come back to where it was before a call.
     Unwind,
+    /// A jump from code that is shown has led to code that is not.
+    Leave { from: u64 },
     /// The ways from a branch may meet there.
     Meet,
     /// It may put a register aside or bring it back.
@@ -122,6 +124,22 @@ impl Surrounding {
 }
 
 impl Known {
+    /// Its address, if it is shown and jumps to where nothing is: that stands for a call then.
+    pub fn leaves_to(&self, next: &Known) -> Option<u64> {
+        self.jumps_from().filter(|_| !next.shown)
+    }
+
+    /// Its address, if it is shown and jumps.
+    pub fn jumps_from(&self) -> Option<u64> {
+        let jumps = matches!(
+            self.insn.flow_control(),
+            FlowControl::UnconditionalBranch
+                | FlowControl::IndirectBranch
+                | FlowControl::ConditionalBranch
+        );
+        (self.shown && jumps).then_some(self.address)
+    }
+
     pub fn surrounding(&self) -> Surrounding {
         let Known { turn, shown, may_meet, .. } = *self;
         Surrounding { turn, shown, may_meet }
@@ -180,6 +198,10 @@ impl Library {
             let mut step = |what| steps.push(Step { index, what });
             if index > 0 && plan.may_raise_stack(index) {
                 step(What::Unwind);
+            }
+            let before = index.checked_sub(1).map(|before| &instructions[before]);
+            if let Some(from) = before.and_then(|before| before.leaves_to(known)) {
+                step(What::Leave { from });
             }
             if known.may_meet {
                 step(What::Meet);

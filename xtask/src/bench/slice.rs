@@ -193,7 +193,8 @@ fn gdb(program: &Program) -> String {
     match contained.and_then(|count| count.parse::<f64>().ok()) {
         Some(count) => {
             let rate = format!("{:.4}", count / 1e6 / begun.elapsed().as_secs_f64());
-            let gave_up = if count < STEPS { format!(", gave up after {count}") } else { String::new() };
+            let gave_up =
+                if count < STEPS { format!(", gave up after {count}") } else { String::new() };
             rate + &gave_up
         }
         None => "fails".to_owned(),
