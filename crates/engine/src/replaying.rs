@@ -53,7 +53,7 @@ use why_record::RecordError;
 use why_record::event::{self, Cause, Event, Place, Thread};
 use why_record::files::Files;
 use why_record::position::{Moment, Position};
-use why_record::registers::{Changed, FLAGS, R11, RCX, RIP, Registers as Recorded};
+use why_record::registers::{Changed, FLAGS, R11, RCX, RIP, RSP, Registers as Recorded};
 use why_record::store::Recording;
 use why_record::stream::Reader;
 use why_translate::context::APP_GS;
@@ -92,6 +92,9 @@ pub struct Replayer {
     untold_writes: Vec<Range<Address>>,
     untold_maps: Vec<Read>,
     inputs: Inputs,
+    /// How the kernel had the running thread go on elsewhere, if it did and the trace does not
+    /// tell yet.
+    turned: Option<Turned>,
     /// What the running thread will stop for.
     next: Option<Stop>,
     /// Vector registers for the thread that is resumed next.
@@ -127,6 +130,8 @@ pub struct Replayer {
 
 #[derive(Clone)]
 struct Saved {
+    /// What it stopped for.
+    cause: Cause,
     registers: Recorded,
     vectors: Option<Vec<u8>>,
 }
@@ -137,6 +142,32 @@ struct Stop {
     at: u64,
     cause: Cause,
     registers: Recorded,
+}
+
+/// How the kernel has a thread go on elsewhere.
+#[derive(Clone, Copy)]
+pub(crate) enum Turned {
+    /// It calls a handler of a signal; the stack pointer was that before.
+    ToHandler { stack: u64 },
+    /// The handler is over.
+    Back,
+}
+
+impl Turned {
+    fn of(before: &Saved, start: &Recorded) -> Option<Turned> {
+        const RETURN: u32 = libc::SYS_rt_sigreturn as u32;
+        const EXECUTE: [u32; 2] = [libc::SYS_execve as u32, libc::SYS_execveat as u32];
+        let (from, to) = (before.registers.0[RIP], start.0[RIP]);
+        // A call that a signal has interrupted may be made again.
+        let goes_on = to == from || to == from.wrapping_sub(2);
+        match before.cause {
+            Cause::Call(RETURN) => Some(Turned::Back),
+            Cause::Call(number) if EXECUTE.contains(&number) => None,
+            Cause::Begins | Cause::Instruction => None,
+            _ if goes_on => None,
+            _ => Some(Turned::ToHandler { stack: before.registers.0[RSP] }),
+        }
+    }
 }
 
 const NO_SUCH_REGISTER: &str = "registers are told that there are not";
@@ -171,6 +202,7 @@ impl Replayer {
             untold_writes: Vec::new(),
             untold_maps: Vec::new(),
             inputs: Inputs::default(),
+            turned: None,
             next: None,
             vectors: None,
             objects: Objects::default(),
@@ -272,6 +304,11 @@ impl Supervisor {
         self.replays().then(|| self.when(tid))
     }
 
+    /// How the thread that runs now was turned elsewhere, if the trace does not tell yet.
+    pub(crate) fn turned(&mut self, tid: Tid) -> Option<Turned> {
+        self.replayer(tid).turned.take()
+    }
+
     /// What the trace is to tell was written to memory, and what of that was read from somewhere,
     /// when a thread goes on with this as the result of its call, if it has made one.
     pub(crate) fn untold_writes(
@@ -313,7 +350,7 @@ impl Supervisor {
             // It is not executed here, but it was.
             self.count_told(tid, at);
         }
-        let saved = Saved { registers, vectors: Some(ptrace::vectors(tid)?) };
+        let saved = Saved { cause, registers, vectors: Some(ptrace::vectors(tid)?) };
         let replayer = self.replayer(tid);
         let running = replayer.running;
         replayer.last = Some(saved.registers);
@@ -441,6 +478,7 @@ impl Supervisor {
         let Some(start) = before_registers.apply(registers) else {
             return Err(diverged(event, NO_SUCH_REGISTER.to_owned()));
         };
+        replayer.turned = before.as_ref().and_then(|before| Turned::of(before, &start));
         let vectors = told.or(before.and_then(|saved| saved.vectors));
         replayer.running = thread;
         let next = loop {
@@ -568,7 +606,8 @@ impl Supervisor {
                 if let Some(vectors) = &vectors {
                     self.set_told_vectors(tid, vectors)?;
                 }
-                self.replayer(tid).threads.insert(thread, Saved { registers, vectors });
+                let cause = Cause::Begins;
+                self.replayer(tid).threads.insert(thread, Saved { cause, registers, vectors });
             }
             Event::ThreadEnded { thread } => drop(self.replayer(tid).threads.remove(&thread)),
             Event::Stopped { .. }

@@ -2,13 +2,16 @@
 
 use crate::ptrace::Registers;
 use crate::recording::recorded;
-use crate::replaying::Read;
+use crate::replaying::{Read, Turned};
 use crate::supervisor::Supervisor;
 use crate::task::Tid;
 use std::sync::Arc;
 use why_trace::register::{RDI, number};
 use why_trace::shape::{Numbered, Planner};
-use why_trace::{FS_BASE, GS_BASE, MOMENT, READ, RECOUNT, REPEATED, STACK, THREAD, UNDO, WROTE};
+use why_trace::{
+    FS_BASE, GS_BASE, HANDLER, MOMENT, READ, RECOUNT, REPEATED, RETURNED, STACK, THREAD, UNDO,
+    WROTE,
+};
 use why_translate::context::{APP_GS, TRACE_NEXT};
 use why_translate::{SpanDetail, Unit};
 
@@ -34,6 +37,11 @@ impl Supervisor {
             self.trace_record(tid, GS_BASE, bases.1);
         }
         if let Some((event, ticks)) = self.recorded_moment(tid) {
+            match self.turned(tid) {
+                Some(Turned::ToHandler { stack }) => self.trace_record(tid, HANDLER, stack),
+                Some(Turned::Back) => self.trace_record(tid, RETURNED, 0),
+                None => {}
+            }
             let (writes, reads) = self.untold_writes(tid, registers.rax);
             for range in writes {
                 self.trace_words(tid, WROTE, &[range.start, range.end - range.start]);

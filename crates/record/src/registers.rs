@@ -10,6 +10,7 @@ pub const NAMES: [&str; COUNT] = [
 
 pub const COUNT: usize = 20;
 pub const RCX: usize = 1;
+pub const RSP: usize = 4;
 pub const R11: usize = 11;
 pub const RIP: usize = 16;
 pub const FLAGS: usize = 17;

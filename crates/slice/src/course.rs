@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use why_trace::plan::{Before, Values};
 use why_trace::{
-    FIRST_UNIT_ID, FS_BASE, GS_BASE, MOMENT, READ, RECOUNT, REPEATED, STACK, THREAD, UNDO, WROTE,
+    FIRST_UNIT_ID, FS_BASE, GS_BASE, HANDLER, MOMENT, READ, RECOUNT, REPEATED, RETURNED, STACK,
+    THREAD, UNDO, WROTE,
 };
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +45,8 @@ struct Thread {
     last: Position,
     /// The address of that, if it is shown and jumped.
     jumped_from: Option<u64>,
+    /// Handlers of signals that are not over: how many calls there were before, and when.
+    handlers: Vec<(usize, Position)>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -104,6 +107,17 @@ pub struct Wrote {
     pub bytes: Range<u64>,
 }
 
+/// A handler of a signal begins or is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// How many instructions had been executed then.
+    pub at: Position,
+    pub thread: u64,
+    /// And when the handler began.
+    pub handler: Position,
+    pub begins: bool,
+}
+
 /// Bytes that came from outside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
@@ -128,6 +142,9 @@ pub trait Sink {
 
     /// Somebody else wrote to memory.
     fn wrote(&mut self, _wrote: Wrote) {}
+
+    /// A handler of a signal begins or is over.
+    fn signal(&mut self, _signal: Signal) {}
 
     /// What was written last came from outside.
     fn read(&mut self, _input: Input) {}
@@ -213,6 +230,22 @@ impl Course {
                     self.thread.forget(&mut self.others, &bytes, &mut self.filter);
                 }
                 sink.wrote(Wrote { at: self.position, by: self.thread.last, bytes });
+            }
+            (HANDLER, [stack]) => {
+                let position = self.position;
+                self.thread.begin_handler(*stack, position);
+                sink.signal(Signal {
+                    at: position,
+                    thread: self.number,
+                    handler: position,
+                    begins: true,
+                });
+            }
+            (RETURNED, [_]) => {
+                if let Some(handler) = self.thread.end_handler() {
+                    let (at, thread) = (self.position, self.number);
+                    sink.signal(Signal { at, thread, handler, begins: false });
+                }
             }
             (READ, [at, size, stream, offset]) => {
                 let bytes = *at..at.wrapping_add(*size);
@@ -427,6 +460,24 @@ impl Thread {
     ) {
         self.slots.forget(bytes, filter);
         others.values_mut().for_each(|other| other.slots.forget(bytes, filter));
+    }
+
+    /// The kernel calls a handler.
+    fn begin_handler(&mut self, stack: u64, position: Position) {
+        self.handlers.push((self.calls.len(), position));
+        self.control.call(None, stack, None);
+        let (changed, first_slot, site) = (Changed::default(), self.slots.count(), self.site());
+        self.calls.push(Call { changed, first_slot, site });
+    }
+
+    /// When the handler began that is over; those that were left by a jump are passed over.
+    fn end_handler(&mut self) -> Option<Position> {
+        while let Some((calls, position)) = self.handlers.pop() {
+            if calls < self.calls.len() {
+                return Some(position);
+            }
+        }
+        None
     }
 
     /// A function goes on in another one that is not shown, as if that jump had called it.

@@ -1,7 +1,7 @@
 //! What happened in a chunk, to be gone through in either direction.
 
 use crate::control::Position;
-use crate::course::{Executed, Restored, Sink, Wrote};
+use crate::course::{Executed, Restored, Signal, Sink, Wrote};
 use crate::units::{Known, Unit};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,6 +23,7 @@ pub struct Events<'a> {
 pub enum Event {
     Executed(UnitExecuted),
     Wrote(Wrote),
+    Signal(Signal),
 }
 
 pub struct UnitExecuted {
@@ -117,6 +118,10 @@ impl Sink for Events<'_> {
 
     fn passed_over(&mut self, address: u64) {
         self.passed_over.insert(address);
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        self.all.push(Event::Signal(signal));
     }
 
     fn wrote(&mut self, wrote: Wrote) {

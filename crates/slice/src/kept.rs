@@ -13,7 +13,7 @@ use std::sync::Arc;
 use why_trace::shape::Shape;
 
 /// Ends the file. A number that says how the rest is to be read.
-const MARK: [u8; 8] = *b"why-reg4";
+const MARK: [u8; 8] = *b"why-reg5";
 
 /// What is last in the file takes so many bytes.
 const END: usize = 48;

@@ -2,17 +2,19 @@
 
 use crate::backward::{self, Backward, Dependences, Made};
 use crate::control::Position;
+use crate::course::Signal;
 use crate::events::{Event, Events, UnitExecuted};
 use crate::positions::Positions;
 use crate::reasons::{Reasons, Via, Why as Reasoned};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
 use crate::units::{Known, Unit};
 use crate::wanted::{Wanted, Wanter};
+use iced_x86::Register;
 use rustc_hash::FxHashMap;
 use std::collections::BinaryHeap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
-use why_effects::Cell;
+use why_effects::{Cell, cells};
 
 impl Region {
     /// Which instructions made a value.
@@ -34,6 +36,7 @@ impl Region {
             decided: FxHashMap::default(),
             last_decided: None,
             put_aside: FxHashMap::default(),
+            interrupted: FxHashMap::default(),
             waiting: BinaryHeap::new(),
             reasons: Reasons::of(options.reasons),
             pruned: &criterion.pruned,
@@ -58,6 +61,9 @@ impl Region {
     }
 }
 
+/// What the kernel tells a handler, or leaves in a register for it.
+pub(crate) const TOLD: [Register; 4] = [Register::RDI, Register::RSI, Register::RDX, Register::RAX];
+
 /// Why an instruction belongs to the slice though it made nothing that is wanted.
 #[derive(Clone, Copy)]
 enum Why {
@@ -79,6 +85,8 @@ struct Search<'a> {
     last_decided: Option<Position>,
     /// Registers that are wanted again where they were put aside, and by whom.
     put_aside: FxHashMap<Position, Vec<(Cell, Wanter)>>,
+    /// Registers that are wanted again where a handler began, by when that was.
+    interrupted: FxHashMap<Position, Vec<(Cell, Wanter)>>,
     /// The positions of both, the last first.
     waiting: BinaryHeap<Position>,
     reasons: Option<Reasons>,
@@ -110,7 +118,10 @@ impl Search<'_> {
                         self.decide(wrote.by, (wanter, Why::Wrote(byte)));
                     }
                 }
-                Event::Wrote(_) => {}
+                Event::Signal(signal) if signal.at <= self.end && signal.at > self.start => {
+                    self.over_signal(signal);
+                }
+                Event::Wrote(_) | Event::Signal(_) => {}
                 Event::Executed(executed) => {
                     self.wanted.turn_to(executed.thread);
                     let unit = &self.units[executed.unit];
@@ -119,6 +130,23 @@ impl Search<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// What a handler leaves in registers nobody sees: they are what they were before it.
+    fn over_signal(&mut self, signal: &Signal) {
+        self.wanted.turn_to(signal.thread);
+        if !signal.begins {
+            let interrupted = self.wanted.take_registers();
+            self.interrupted.insert(signal.handler, interrupted);
+            return;
+        }
+        for register in TOLD {
+            self.wanted.take_wanted(cells::of(register).expect("a general register"));
+        }
+        for (cell, wanter) in self.interrupted.remove(&signal.handler).into_iter().flatten() {
+            self.wanted.turn_to_wanter(wanter);
+            self.wanted.want_cells(cell..cell + 1);
         }
     }
 

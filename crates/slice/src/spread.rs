@@ -2,11 +2,13 @@
 
 use crate::backward::{self, Dependences};
 use crate::control::Position;
+use crate::course::Signal;
 use crate::events::{Event, Events};
 use crate::forward::Forward;
 use crate::positions::Positions;
 use crate::reasons::{Reasons, Via, Why};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
+use crate::search::TOLD;
 use crate::units::{Known, Turn, Unit};
 use crate::wanted::{Groups, Wanted, Wanter};
 use iced_x86::Register;
@@ -43,6 +45,7 @@ impl Region {
             deciding: FxHashMap::default(),
             put_aside: FxHashSet::default(),
             stored: FxHashMap::default(),
+            interrupted: FxHashMap::default(),
             reasons: Reasons::of(options.reasons),
             slice: Slice::default(),
         };
@@ -85,6 +88,8 @@ struct Spread<'a> {
     put_aside: FxHashSet<Position>,
     /// What was touched of registers that were stored and might be brought back.
     stored: FxHashMap<Position, Vec<(Cell, Wanter)>>,
+    /// What was touched of registers when a handler began, by when that was.
+    interrupted: FxHashMap<Position, Vec<(Cell, Wanter)>>,
     reasons: Option<Reasons>,
     slice: Slice,
 }
@@ -115,6 +120,10 @@ impl Spread<'_> {
                         }
                     }
                 }
+                Event::Signal(signal) => {
+                    self.begin_sources_before(signal.at);
+                    self.over_signal(signal);
+                }
                 Event::Executed(executed) => {
                     let unit = &self.units[executed.unit];
                     for index in 0..executed.count {
@@ -135,6 +144,25 @@ impl Spread<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Behind a handler registers are what they were before it.
+    fn over_signal(&mut self, signal: &Signal) {
+        self.touched.turn_to(signal.thread);
+        let touched = self.touched.take_registers();
+        let again = match signal.begins {
+            true => {
+                self.interrupted.insert(signal.handler, touched.clone());
+                let told = TOLD.map(|register| cells::of(register).expect("a general register"));
+                let is_told = |cell: &Cell| told.iter().any(|cells| cells.contains(cell));
+                touched.into_iter().filter(|(cell, _)| !is_told(cell)).collect()
+            }
+            false => self.interrupted.remove(&signal.handler).unwrap_or_default(),
+        };
+        for (cell, wanter) in again {
+            self.touched.turn_to_wanter(wanter);
+            self.touched.want_cells(cell..cell + 1);
         }
     }
 

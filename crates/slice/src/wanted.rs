@@ -256,6 +256,21 @@ impl Wanted {
         taken.bytes().map(|index| cells.start + index as Cell).collect()
     }
 
+    /// All registers that are wanted, and by whom; they are so no more.
+    pub fn take_registers(&mut self) -> Vec<(Cell, Wanter)> {
+        let mut taken = Vec::new();
+        for (index, word) in self.cells.iter().enumerate() {
+            let mut left = *word;
+            while left != 0 {
+                let cell = 64 * index as Cell + left.trailing_zeros() as Cell;
+                taken.push((cell, self.who_wanted_cell(cell)));
+                left &= left - 1;
+            }
+        }
+        (self.cells, self.groups) = ([0; CELL_WORDS], Groups::default());
+        taken
+    }
+
     /// Which of these cells are wanted, which are all in one word; they are so no more.
     #[inline]
     pub fn take_cells(&mut self, cells: Range<Cell>, taken: &mut Taken) {

@@ -189,10 +189,12 @@ impl Image {
             return false;
         };
         let Ok(entry) = unit.entry(offset) else { return false };
-        let start = self.start(&unit, &entry);
-        start.is_some_and(|start| {
-            (start..self.skip_prologue(&unit, &entry, start)).contains(&address)
-        })
+        let Some(start) = self.start(&unit, &entry) else { return false };
+        // Of optimised code, statements may begin with the function.
+        let opens = entry.attr_value(dw::DW_AT_decl_line).and_then(|line| line.udata_value());
+        opens.is_some()
+            && self.line(address).map(|line| line.line) == opens
+            && (start..self.skip_prologue(&unit, &entry, start)).contains(&address)
     }
 
     /// The address, or, if a function begins there, where its parameters are in place.

@@ -5,8 +5,8 @@ use crate::known::Known;
 use crate::register::{RSP, number};
 use crate::shape::{Shape, repeated_pointer};
 use crate::{
-    FIRST_UNIT_ID, FS_BASE, GS_BASE, Header, MOMENT, Malformed, READ, RECOUNT, REPEATED, STACK,
-    THREAD, UNDO, WROTE, Word,
+    FIRST_UNIT_ID, FS_BASE, GS_BASE, HANDLER, Header, MOMENT, Malformed, READ, RECOUNT, REPEATED,
+    RETURNED, STACK, THREAD, UNDO, WROTE, Word,
 };
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register};
 use rustc_hash::FxHashMap;
@@ -154,7 +154,7 @@ impl Follower {
                 self.note_repetition(self.executed, &repetition, value);
             }
             // Of calls, which have no addresses.
-            RECOUNT => {}
+            RECOUNT | HANDLER | RETURNED => {}
             _ => return None,
         }
         Some(())

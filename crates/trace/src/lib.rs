@@ -55,6 +55,10 @@ pub const MOMENT: u32 = 9;
 /// What was written last was read from somewhere: where it is and how many bytes, the stream, and
 /// from which byte of that on.
 pub const READ: u32 = 10;
+/// A handler of a signal begins; the stack pointer was that before.
+pub const HANDLER: u32 = 11;
+/// It is over, and all registers are what they were before; the slot says nothing.
+pub const RETURNED: u32 = 12;
 
 pub const HEADER_BYTES: usize = 8;
 
@@ -158,7 +162,7 @@ impl Counter {
     #[cold]
     fn special(&self, header: Header, value: Word) -> Option<u64> {
         match (u32::try_from(header.id()).ok()?, header.slots()) {
-            (THREAD | STACK | FS_BASE | GS_BASE | REPEATED, 1) => Some(0),
+            (THREAD | STACK | FS_BASE | GS_BASE | REPEATED | HANDLER | RETURNED, 1) => Some(0),
             (WROTE | MOMENT, 2) | (READ, 4) => Some(0),
             (UNDO | RECOUNT, 1) => Some(u64::from_le_bytes(value).wrapping_neg()),
             _ => None,

@@ -118,6 +118,20 @@ fn a_register_that_is_brought_back_is_the_callers() {
 }
 
 #[test]
+fn registers_are_behind_a_handler_what_they_were_before() {
+    for level in LEVELS {
+        let recorded = Recorded::new("signal.c", &["-g", level], &[]);
+        let answer = recorded.json(&["slice", "end:w", "--data"]);
+        assert_eq!(recorded.comments(&answer), set(&["made", "used"]), "{level}");
+        let answer = recorded.json(&["slice", "end:counted", "--data"]);
+        assert_eq!(recorded.comments(&answer), set(&["handled"]), "{level}");
+        let place = format!("{}:e", recorded.place("used"));
+        let forward = recorded.json(&["slice", "handler:%rdi", "--forward", "--data"]);
+        assert!(!recorded.comments(&forward).contains("used"), "{level} {place}");
+    }
+}
+
+#[test]
 fn what_another_thread_wrote_belongs_to_it_with_its_thread() {
     let recorded = Recorded::new("race.c", &["-g", "-O0"], &[]);
     let answer = recorded.json(&["slice", &format!("{}:k", recorded.place("used"))]);

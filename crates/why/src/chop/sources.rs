@@ -9,6 +9,7 @@ use std::path::Path;
 use std::str::FromStr;
 use why_engine::{Look, Observer, Scene, Then};
 use why_record::position::Moment;
+use why_record::registers::RSP;
 use why_slice::region::Criterion;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,7 +179,6 @@ struct Beginning(Words);
 
 impl Observer for Beginning {
     fn arrived(&mut self, scene: &Scene) -> Then {
-        const RSP: usize = 4;
         let mut at = scene.registers.0[RSP].wrapping_add(8);
         self.0.arguments = words(scene, &mut at);
         self.0.environment = words(scene, &mut at);
