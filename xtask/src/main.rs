@@ -1,7 +1,9 @@
 //! Chores of development: `cargo xtask --help`. Nothing here is part of `why`.
 
 mod bench;
+mod crashes;
 mod fixtures;
+mod machine;
 mod process;
 mod races;
 mod scaling;
@@ -27,6 +29,7 @@ enum Command {
     Fixtures(fixtures::Args),
     Races(races::Args),
     Scaling(scaling::Args),
+    Crashes(crashes::Args),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Command::Fixtures(args) => fixtures::main(args),
         Command::Races(args) => races::main(args),
         Command::Scaling(args) => scaling::main(args),
+        Command::Crashes(args) => crashes::main(args),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("xtask: {error}");

@@ -1,7 +1,6 @@
 //! Functions by address and by name.
 
 use crate::names::{demangled, is_meant, without_arguments};
-use crate::units::DieRef;
 use crate::{Die, Image, LinkAddress, Unit};
 use gimli::constants as dw;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
@@ -168,7 +167,7 @@ impl Image {
     }
 
     /// Where a function's code begins, or that of a call that was inlined.
-    fn start(&self, unit: &Unit, entry: &Die) -> Option<LinkAddress> {
+    pub(crate) fn start(&self, unit: &Unit, entry: &Die) -> Option<LinkAddress> {
         let first = |name| {
             let value = entry.attr_value(name)?;
             self.units.dwarf.attr_address(unit, value).ok()?
@@ -179,73 +178,5 @@ impl Image {
         let entry_pc =
             first(dw::DW_AT_entry_pc).filter(|pc| stretches.iter().any(|range| range.contains(pc)));
         Some(LinkAddress(entry_pc.or_else(|| first(dw::DW_AT_low_pc)).unwrap_or(lowest)))
-    }
-
-    /// Whether an address is of what a function does before its parameters are in place.
-    pub fn is_in_prologue(&self, address: LinkAddress) -> bool {
-        let scopes = self.units.scopes(address);
-        let Some(DieRef { unit, offset }) = scopes.last().map(|scope| scope.function.clone())
-        else {
-            return false;
-        };
-        let Ok(entry) = unit.entry(offset) else { return false };
-        let Some(start) = self.start(&unit, &entry) else { return false };
-        // Of optimised code, statements may begin with the function.
-        let opens = entry.attr_value(dw::DW_AT_decl_line).and_then(|line| line.udata_value());
-        opens.is_some()
-            && self.line(address).map(|line| line.line) == opens
-            && (start..self.skip_prologue(&unit, &entry, start)).contains(&address)
-    }
-
-    /// The address, or, if a function begins there, where its parameters are in place.
-    pub(crate) fn behind_prologue(&self, address: LinkAddress) -> LinkAddress {
-        let scopes = self.units.scopes(address);
-        let Some(DieRef { unit, offset }) = scopes.last().map(|scope| scope.function.clone())
-        else {
-            return address;
-        };
-        match unit.entry(offset) {
-            Ok(entry) if self.start(&unit, &entry) == Some(address) => {
-                self.skip_prologue(&unit, &entry, address)
-            }
-            _ => address,
-        }
-    }
-
-    /// The compiler marks the end of the prologue, or says where variables are throughout,
-    /// or gives the prologue a row of its own in the table of lines.
-    fn skip_prologue(&self, unit: &Rc<Unit>, entry: &Die, start: LinkAddress) -> LinkAddress {
-        let stretches = self.units.stretches(unit, entry);
-        let Some(stretch) = stretches.iter().find(|range| range.contains(&start.0)) else {
-            return start;
-        };
-        let table = self.lines.of(&self.units, unit);
-        let rows = || table.rows.iter().filter(|row| stretch.contains(&row.address));
-        if let Some(end) = rows().find(|row| row.prologue_end) {
-            return LinkAddress(end.address);
-        }
-        if self.tells_places_throughout(unit) {
-            return start;
-        }
-        let second = rows().find(|row| row.address > start.0 && row.line != 0);
-        second.map_or(start, |row| LinkAddress(row.address))
-    }
-
-    /// Compilers that optimise tell of each stretch of code where a variable is then.
-    fn tells_places_throughout(&self, unit: &Unit) -> bool {
-        let mut entries = unit.entries();
-        while let Ok(Some(entry)) = entries.next_dfs() {
-            let list = entry.attr_value(dw::DW_AT_location).is_some_and(|value| {
-                matches!(
-                    value,
-                    gimli::AttributeValue::LocationListsRef(_)
-                        | gimli::AttributeValue::DebugLocListsIndex(_)
-                )
-            });
-            if list {
-                return true;
-            }
-        }
-        false
     }
 }

@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::functions::Symbols;
 use crate::lines::LineTables;
+use crate::prologues::PlacesThroughout;
 use crate::separate;
 use crate::units::Units;
 use crate::unwind::UnwindTables;
@@ -26,6 +27,7 @@ pub struct Image {
     pub(crate) is_of_system: bool,
     pub(crate) units: Units,
     pub(crate) lines: LineTables,
+    pub(crate) places_throughout: PlacesThroughout,
     pub(crate) symbols: Symbols,
     pub(crate) code: Code,
     pub(crate) unwind: UnwindTables,
@@ -57,6 +59,7 @@ impl Image {
             is_of_system,
             units: Units::new(dwarf(debug)),
             lines: LineTables::default(),
+            places_throughout: PlacesThroughout::default(),
             code: Code::new(&file),
             symbols: Symbols::new(&file, beside.as_ref()),
             unwind: UnwindTables::new(&file, debug),

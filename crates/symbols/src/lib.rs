@@ -16,6 +16,7 @@ mod lines;
 mod module;
 mod named;
 mod names;
+mod prologues;
 mod scope;
 mod separate;
 mod strings;

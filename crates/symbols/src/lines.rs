@@ -4,6 +4,7 @@ use crate::units::Units;
 use crate::{Image, LinkAddress, Unit};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::rc::Rc;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +106,12 @@ impl LineTable {
         // Of several for one address, the last that begins a statement.
         let row = same.filter(|row| !row.end).find(|row| row.is_statement).unwrap_or(last);
         (!row.end && row.line != 0).then(|| self.source_line(row))
+    }
+
+    /// The rows that begin within some addresses.
+    pub fn within(&self, addresses: Range<u64>) -> impl Iterator<Item = &Row> {
+        let first = self.rows.partition_point(|row| row.address < addresses.start);
+        self.rows[first..].iter().take_while(move |row| row.address < addresses.end)
     }
 
     fn source_line(&self, row: &Row) -> SourceLine {

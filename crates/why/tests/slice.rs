@@ -4,7 +4,7 @@
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 const WHY: &str = env!("CARGO_BIN_EXE_why");
@@ -215,4 +215,19 @@ fn what_cannot_be_answered_is_said_in_a_line() {
     assert!(region.contains("FROM..UNTIL"), "{region}");
     let range = recorded.refused(&["chop", "--from", "input:9-3", "--to", "end"], 2);
     assert!(range.contains("FIRST-LAST"), "{range}");
+}
+
+#[test]
+fn a_reader_may_have_seen_enough() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut slice = Command::new(WHY);
+    slice
+        .args(["slice", "end", "--all"])
+        .env("WHY_DIR", recorded.directory.path().join("recordings"));
+    let output = slice.stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+    let output = output.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
 }

@@ -9,7 +9,6 @@
 
 mod goals;
 mod inputs;
-mod machine;
 mod measure;
 mod peer;
 mod programs;
@@ -124,7 +123,10 @@ pub fn main(args: Args) -> Result<ExitCode, Failure> {
 
     let runs = if args.quick { 1 } else { args.runs };
     let bench = rounds::Bench::new(why, ways, directory)?;
-    let heading = machine::describe(runs, args.quick);
+    let heading = crate::machine::describe(&match args.quick {
+        true => "quick: a tenth of the work, one round".to_owned(),
+        false => format!("best of {runs}"),
+    });
     println!("{heading}\n\n{}", table::header(ways));
     let mut results = Vec::new();
     for program in programs {

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use super::machine;
 use super::reducers::PEERS;
+use crate::machine;
 use crate::workspace::{self, Failure};
 
 #[derive(clap::Args)]
@@ -35,7 +35,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     let why = workspace::build_why()?;
     let peers = workspace::target()?.join("peers");
     let directory = workspace::target()?.join("bench/reduce");
-    println!("{}\n", machine::describe(1, false));
+    println!("{}\n", machine::describe("best of 1"));
     println!("| case | reducer | bytes | tests | seconds | bytes, ours = 1 | tests, ours = 1 |");
     println!("|---|---|---|---|---|---|---|");
     for case in cases(options)? {

@@ -5,6 +5,7 @@ use super::text;
 use crate::questions::{Failure, no_answer};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::io::{self, BufWriter, Write, stdout};
 use std::path::PathBuf;
 use why_record::store::Recording;
 use why_slice::region::Slice;
@@ -118,24 +119,32 @@ pub struct ShownLine {
 
 impl Shown {
     pub fn print(&self, view: &ViewArgs) {
-        if view.json {
-            println!("{}", self.json(view.all));
-        } else if view.dot {
-            print!("{}", self.dot());
-        } else {
-            println!("{}", self.told);
-            print!("{}", text::Tree::new(&self.lines, self.thread).text());
-            if view.all {
-                self.print_instances();
-            }
-            self.left_out.iter().for_each(|line| println!("({line})"));
-        }
+        // Whoever reads it, such as `head`, may have seen enough.
+        let _ = self.write(view, &mut BufWriter::new(stdout()));
         if view.stats {
             eprintln!("why: {}", self.figures);
         }
     }
 
-    fn print_instances(&self) {
+    fn write(&self, view: &ViewArgs, out: &mut impl Write) -> io::Result<()> {
+        if view.json {
+            writeln!(out, "{}", self.json(view.all))?;
+        } else if view.dot {
+            write!(out, "{}", self.dot())?;
+        } else {
+            writeln!(out, "{}", self.told)?;
+            write!(out, "{}", text::Tree::new(&self.lines, self.thread).text())?;
+            if view.all {
+                self.write_instances(out)?;
+            }
+            for line in &self.left_out {
+                writeln!(out, "({line})")?;
+            }
+        }
+        out.flush()
+    }
+
+    fn write_instances(&self, out: &mut impl Write) -> io::Result<()> {
         for instance in &self.told_instances {
             let Instance { position, thread, place, because, made, .. } = instance;
             let position = position.as_deref().unwrap_or("?");
@@ -146,8 +155,9 @@ impl Shown {
             };
             let because = format!("{because:?}").to_lowercase();
             let made = made.as_ref().map_or(String::new(), |made| format!(" in {made}"));
-            println!("{position}  thread {thread}  {place}: {because}{made} for {for_whom}");
+            writeln!(out, "{position}  thread {thread}  {place}: {because}{made} for {for_whom}")?;
         }
+        Ok(())
     }
 
     fn json(&self, all: bool) -> serde_json::Value {

@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-/// Two lines that head the tables.
-pub fn describe(runs: u32, quick: bool) -> String {
+/// Two lines that head the tables; the first says how it was measured, too.
+pub fn describe(how: &str) -> String {
     let date = Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]).output();
     let date = date.map_or_else(
         |_| "date unknown".to_owned(),
@@ -19,12 +19,8 @@ pub fn describe(runs: u32, quick: bool) -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or("?");
-    let rounds = match (quick, runs) {
-        (true, _) => "quick: a tenth of the work, one round".to_owned(),
-        (false, runs) => format!("best of {runs}"),
-    };
     format!(
-        "{date}, {rounds}\n{model}, {cores} cores, Linux {}, load {load} at the start",
+        "{date}, {how}\n{model}, {cores} cores, Linux {}, load {load} at the start",
         kernel.trim()
     )
 }

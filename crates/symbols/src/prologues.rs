@@ -1,0 +1,95 @@
+//! What a function does before its parameters are in place.
+
+use crate::units::DieRef;
+use crate::{Die, Image, LinkAddress, Unit};
+use gimli::constants as dw;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Whether a unit tells of each stretch of code where a variable is then, as compilers that
+/// optimise do; by the offset of the unit. To find it out takes a look at all of the unit, which
+/// may be a library in one file.
+#[derive(Default)]
+pub struct PlacesThroughout(RefCell<HashMap<usize, bool>>);
+
+impl PlacesThroughout {
+    fn of(&self, unit: &Unit) -> bool {
+        let key = unit.header.debug_info_offset().map_or(usize::MAX, |offset| offset.0);
+        *self.0.borrow_mut().entry(key).or_insert_with(|| tells_places_throughout(unit))
+    }
+}
+
+fn tells_places_throughout(unit: &Unit) -> bool {
+    let mut entries = unit.entries();
+    while let Ok(Some(entry)) = entries.next_dfs() {
+        let list = entry.attr_value(dw::DW_AT_location).is_some_and(|value| {
+            matches!(
+                value,
+                gimli::AttributeValue::LocationListsRef(_)
+                    | gimli::AttributeValue::DebugLocListsIndex(_)
+            )
+        });
+        if list {
+            return true;
+        }
+    }
+    false
+}
+
+impl Image {
+    /// Whether an address is of what a function does before its parameters are in place.
+    pub fn is_in_prologue(&self, address: LinkAddress) -> bool {
+        let scopes = self.units.scopes(address);
+        let Some(DieRef { unit, offset }) = scopes.last().map(|scope| scope.function.clone())
+        else {
+            return false;
+        };
+        let Ok(entry) = unit.entry(offset) else { return false };
+        let Some(start) = self.start(&unit, &entry) else { return false };
+        // Of optimised code, statements may begin with the function.
+        let opens = entry.attr_value(dw::DW_AT_decl_line).and_then(|line| line.udata_value());
+        opens.is_some()
+            && self.line(address).map(|line| line.line) == opens
+            && (start..self.skip_prologue(&unit, &entry, start)).contains(&address)
+    }
+
+    /// The address, or, if a function begins there, where its parameters are in place.
+    pub(crate) fn behind_prologue(&self, address: LinkAddress) -> LinkAddress {
+        let scopes = self.units.scopes(address);
+        let Some(DieRef { unit, offset }) = scopes.last().map(|scope| scope.function.clone())
+        else {
+            return address;
+        };
+        match unit.entry(offset) {
+            Ok(entry) if self.start(&unit, &entry) == Some(address) => {
+                self.skip_prologue(&unit, &entry, address)
+            }
+            _ => address,
+        }
+    }
+
+    /// The compiler marks the end of the prologue, or says where variables are throughout,
+    /// or gives the prologue a row of its own in the table of lines.
+    pub(crate) fn skip_prologue(
+        &self,
+        unit: &Rc<Unit>,
+        entry: &Die,
+        start: LinkAddress,
+    ) -> LinkAddress {
+        let stretches = self.units.stretches(unit, entry);
+        let Some(stretch) = stretches.iter().find(|range| range.contains(&start.0)) else {
+            return start;
+        };
+        let table = self.lines.of(&self.units, unit);
+        let rows = || table.within(stretch.clone());
+        if let Some(end) = rows().find(|row| row.prologue_end) {
+            return LinkAddress(end.address);
+        }
+        if self.places_throughout.of(unit) {
+            return start;
+        }
+        let second = rows().find(|row| row.address > start.0 && row.line != 0);
+        second.map_or(start, |row| LinkAddress(row.address))
+    }
+}
