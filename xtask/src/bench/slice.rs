@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use super::inputs::{self, Inputs};
-use super::machine;
+use crate::machine;
 use crate::workspace::{self, Failure};
 use why_slice::reasons::Why;
 use why_slice::region::{Criterion, Options as How, Region};
