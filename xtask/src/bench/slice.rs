@@ -58,7 +58,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     let directory = workspace::target()?.join("bench/slice");
     fs::create_dir_all(&directory)?;
     let inputs = inputs::prepare(&workspace::target()?.join("bench"), false)?;
-    println!("{}\n", machine::describe(1, false));
+    println!("{}\n", machine::describe("one round"));
     println!(
         "| program | M instructions | traced, M/s | bytes each | open, s | first slice, s / 100 M | \
          further, s / 100 M | share in slices | lackey, M/s | gdb, M/s |"
