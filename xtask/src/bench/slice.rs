@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use super::inputs::{self, Inputs};
-use super::machine;
+use crate::machine;
 use crate::workspace::{self, Failure};
 use why_slice::reasons::Why;
 use why_slice::region::{Criterion, Options as How, Region};
@@ -58,7 +58,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     let directory = workspace::target()?.join("bench/slice");
     fs::create_dir_all(&directory)?;
     let inputs = inputs::prepare(&workspace::target()?.join("bench"), false)?;
-    println!("{}\n", machine::describe(1, false));
+    println!("{}\n", machine::describe("best of 1"));
     println!(
         "| program | M instructions | traced, M/s | bytes each | open, s | first slice, s / 100 M | \
          further, s / 100 M | share in slices | lackey, M/s | gdb, M/s |"
