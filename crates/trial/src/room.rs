@@ -46,12 +46,16 @@ impl TestDirectory {
 }
 
 impl Drop for TestDirectory {
-    /// What a test has made, it may have forbidden to change.
     fn drop(&mut self) {
-        if std::fs::remove_dir_all(self.path()).is_err() {
-            permit(self.path());
-            let _ = std::fs::remove_dir_all(self.path());
-        }
+        remove(self.path());
+    }
+}
+
+/// Deletes a directory of tests: what a test has made, it may have forbidden to change.
+fn remove(directory: &Path) {
+    if std::fs::remove_dir_all(directory).is_err() {
+        permit(directory);
+        let _ = std::fs::remove_dir_all(directory);
     }
 }
 
@@ -74,7 +78,7 @@ impl Drop for Room {
             .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()))
         {
             if let Some(_lock) = lock(&entry.path()) {
-                let _ = std::fs::remove_dir_all(entry.path());
+                remove(&entry.path());
             }
         }
     }

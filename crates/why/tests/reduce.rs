@@ -134,6 +134,11 @@ fn what_cannot_be_done_is_said_in_a_line() {
     check(&["in.txt", "--grammar", "bad.y", "--", "false"], 2, "line 2, column");
     check(&["in.txt", "--resume", "--", "false"], 1, "cannot resume");
     assert_eq!(setting.read("in.txt"), b"text");
+    // What is no file is not replaced by one: of a device, everybody would have to do without.
+    assert!(Command::new("mkfifo").arg(setting.path("fifo")).status().unwrap().success());
+    check(&["in.txt", "-o", "fifo", "--", "false"], 1, "is no ordinary file");
+    let kind = std::fs::metadata(setting.path("fifo")).unwrap().file_type();
+    assert!(std::os::unix::fs::FileTypeExt::is_fifo(&kind));
 }
 
 #[test]

@@ -49,7 +49,10 @@ impl Output {
     /// What is at the place of the result, if that is not to be replaced.
     fn obstacle(&self) -> Option<String> {
         if !self.several {
-            return self.path.is_dir().then(|| "is a directory".to_owned());
+            // A device such as /dev/null would be replaced by a file, for everybody.
+            let is_other = self.path.exists() && !self.path.is_file();
+            let what = if self.path.is_dir() { "is a directory" } else { "is no ordinary file" };
+            return is_other.then(|| what.to_owned());
         }
         if self.path.exists() && !self.path.is_dir() {
             return Some("is no directory".to_owned());
