@@ -4,9 +4,6 @@ use crate::events::Events;
 use crate::region::{Region, RegionError};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What a worker has to do next, in the room of what is done with.
-type Room<'a> = Events<'a>;
-
 /// A chunk that was decoded.
 type Decoded<'a> = Result<Events<'a>, RegionError>;
 
@@ -22,9 +19,9 @@ impl Region {
         let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
         let workers = processors.clamp(1, MOST).min(chunks.len());
         std::thread::scope(|scope| {
-            let workers: Vec<(Sender<Room<'_>>, Receiver<Decoded<'_>>)> = (0..workers)
+            let workers: Vec<(Sender<Events<'_>>, Receiver<Decoded<'_>>)> = (0..workers)
                 .map(|first| {
-                    let (to, rooms) = channel::<Room<'_>>();
+                    let (to, rooms) = channel::<Events<'_>>();
                     let (done, from) = channel();
                     // One is gone through while the next one is decoded.
                     for _ in 0..2 {

@@ -1,5 +1,5 @@
-//! Columns: where several lists of one kind have the same length, what stands at the same place in each
-//! of them may belong together, as parameters and arguments do, or the cells of a table.
+//! Columns: where several lists of one kind have the same length, what stands at the same place
+//! in each of them may belong together, as parameters and arguments do, or the cells of a table.
 
 use super::{Draft, Edit, Put, Search, make_groups};
 use crate::oracle::{Oracle, Outcome};

@@ -38,6 +38,20 @@ pub struct Place {
     pub module: Option<String>,
 }
 
+impl Place {
+    /// `file:line`, or what else there is to tell where it is.
+    pub fn told(&self) -> String {
+        match (&self.source, &self.function, &self.module) {
+            (Some((file, line)), ..) => {
+                format!("{}:{line}", file.rsplit('/').next().unwrap_or(file))
+            }
+            (None, Some(function), _) => function.clone(),
+            (None, None, Some(module)) => module.clone(),
+            (None, None, None) => "code of no file".to_owned(),
+        }
+    }
+}
+
 /// How a line's parent depends on it.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
@@ -134,18 +148,10 @@ impl<'a> Sources<'a> {
         loaders.map(|module| module.range.clone()).collect()
     }
 
-    /// Where an address is, in words: line, else function.
+    /// Where an address is, in words.
     pub fn told(&mut self, address: u64) -> String {
         let number = self.place(address);
-        let Place { source, function, module } = &self.places[number];
-        match (source, function, module) {
-            (Some((file, line)), ..) => {
-                format!("{}:{line}", file.rsplit('/').next().unwrap_or(file))
-            }
-            (None, Some(function), _) => function.clone(),
-            (None, None, Some(module)) => module.clone(),
-            (None, None, None) => format!("{address:#x}"),
-        }
+        self.places[number].told()
     }
 
     fn place(&mut self, address: u64) -> usize {

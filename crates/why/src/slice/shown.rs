@@ -100,6 +100,8 @@ pub struct Instance {
 
 #[derive(Serialize, Deserialize)]
 pub struct ShownLine {
+    /// Where it is, in words.
+    pub place: String,
     pub file: Option<String>,
     pub line: Option<u64>,
     pub function: Option<String>,
@@ -182,7 +184,7 @@ impl Shown {
         for (number, line) in self.lines.iter().enumerate() {
             let value = line.variable.as_ref().zip(line.value.as_ref());
             let value = value.map(|(name, value)| format!("\n{name} = {value}"));
-            let label = line.place() + &value.unwrap_or_default();
+            let label = line.place.clone() + &value.unwrap_or_default();
             out += &format!("  l{number} [label={}];\n", quoted(&label));
             let from = line.parent.map_or("criterion".to_owned(), |parent| format!("l{parent}"));
             let because = format!("{:?}", line.because).to_lowercase();
@@ -229,18 +231,4 @@ fn kept(recording: &Recording) -> Vec<String> {
     let mut names: Vec<String> = files.filter_map(name).collect();
     names.sort();
     names
-}
-
-impl ShownLine {
-    /// `file:line`, or what else there is to tell where it is.
-    pub fn place(&self) -> String {
-        match (&self.file, self.line, &self.function, &self.module) {
-            (Some(file), Some(line), ..) => {
-                format!("{}:{line}", file.rsplit('/').next().unwrap_or(file))
-            }
-            (_, _, Some(function), _) => function.clone(),
-            (_, _, None, Some(module)) => module.clone(),
-            _ => "code of no file".to_owned(),
-        }
-    }
 }

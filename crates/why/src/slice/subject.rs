@@ -180,6 +180,7 @@ impl Subject {
             let moment = self.traced.region.moment(reason.position);
             let (variable, value) = seen.map(|seen| (seen.name, seen.value)).unzip();
             ShownLine {
+                place: line.place.told(),
                 file: line.place.source.as_ref().map(|(file, _)| file.clone()),
                 line: line.place.source.as_ref().map(|(_, line)| *line),
                 function: line.place.function.clone(),

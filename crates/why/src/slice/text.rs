@@ -60,7 +60,7 @@ impl<'a> Tree<'a> {
             Kind::Address => "where: ",
             Kind::Decided => "when: ",
         };
-        let place = line.place();
+        let place = &line.place;
         let text = line.file.as_ref().zip(line.line).and_then(|(file, at)| self.source(file, at));
         let times = if line.times > 1 { format!(" ×{}", line.times) } else { String::new() };
         let above = line.parent.map_or(self.thread, |parent| self.lines[parent].thread);
