@@ -1,6 +1,7 @@
 //! One instruction backwards.
 
-use crate::wanted::{Role, Taken, Wanted, Wanter, bits};
+use crate::memory::bits;
+use crate::wanted::{Role, Taken, Wanted, Wanter};
 use std::ops::Range;
 use why_effects::{Cell, Effects, Part, Place};
 

@@ -73,13 +73,27 @@ pub struct Executed<'a> {
     /// How many instructions of it.
     pub count: usize,
     /// From which instruction on who decided.
-    pub decided: &'a [(usize, Option<Position>)],
+    pub decided: &'a [Deciding],
     /// From which instruction on which call is shown for those that are not.
-    pub sites: &'a [(usize, u64)],
+    pub sites: &'a [Site],
     /// Where the accesses of the plan were.
     pub values: &'a Values,
     /// Instructions that brought a register back, and where it had been put aside.
     pub restored: &'a [Restored],
+}
+
+/// From an instruction of a unit on, what decided over them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deciding {
+    pub from: u16,
+    pub by: Option<Position>,
+}
+
+/// From an instruction of a unit on, the call that is shown for those that are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    pub from: u16,
+    pub call: u64,
 }
 
 /// An instruction that brought a register back.
@@ -157,9 +171,9 @@ pub trait Sink {
 #[derive(Default)]
 pub struct Room {
     values: Values,
-    decided: Vec<(usize, Option<Position>)>,
+    decided: Vec<Deciding>,
     restored: Vec<Restored>,
-    sites: Vec<(usize, u64)>,
+    sites: Vec<Site>,
 }
 
 impl Course {
@@ -299,8 +313,8 @@ impl Course {
         room.sites.clear();
         room.decided.clear();
         if S::DETAILS {
-            room.sites.push((0, thread.site()));
-            room.decided.push((0, thread.control.now()));
+            room.sites.push(Site { from: 0, call: thread.site() });
+            room.decided.push(Deciding { from: 0, by: thread.control.now() });
         }
         for step in &unit.steps {
             let index = step.index;
@@ -336,13 +350,13 @@ impl Course {
                     if let Some(stack) = stack_before()
                         && thread.unwound(stack, unit.instructions[index].address, here - 1, filter)
                     {
-                        room.sites.push((index, thread.site()));
+                        room.sites.push(Site { from: index as u16, call: thread.site() });
                     }
                     index
                 }
                 What::Leave { from } => {
                     thread.leave(from);
-                    room.sites.push((index, from));
+                    room.sites.push(Site { from: index as u16, call: from });
                     continue;
                 }
                 What::Meet => {
@@ -361,7 +375,7 @@ impl Course {
                     let site = above.filter(|_| !insn.shown).unwrap_or(insn.address);
                     let (changed, first_slot) = (Changed::default(), thread.slots.count());
                     thread.calls.push(Call { changed, first_slot, site });
-                    room.sites.push((index + 1, site));
+                    room.sites.push(Site { from: index as u16 + 1, call: site });
                     index + 1
                 }
             };
@@ -369,8 +383,8 @@ impl Course {
                 continue;
             }
             let now = thread.control.now();
-            if room.decided.last().is_some_and(|(_, decided)| *decided != now) {
-                room.decided.push((decides_from, now));
+            if room.decided.last().is_some_and(|decided| decided.by != now) {
+                room.decided.push(Deciding { from: decides_from as u16, by: now });
             }
         }
         if executed > 0 {

@@ -1,7 +1,7 @@
 //! What happened in a chunk, to be gone through in either direction.
 
 use crate::control::Position;
-use crate::course::{Executed, Restored, Signal, Sink, Wrote};
+use crate::course::{Deciding, Executed, Restored, Signal, Sink, Site, Wrote};
 use crate::units::{Known, Unit};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,12 +10,9 @@ use std::ops::Range;
 pub struct Events<'a> {
     units: &'a [Unit],
     pub all: Vec<Event>,
-    /// From which instruction of a unit on who decided.
-    decided: Vec<(usize, Option<Position>)>,
-    pub accesses: Vec<Range<u64>>,
-    /// From which instruction of a unit on which call is shown.
-    sites: Vec<(usize, u64)>,
-    /// By position.
+    decided: Vec<Deciding>,
+    accesses: Vec<Range<u64>>,
+    sites: Vec<Site>,
     restored: Vec<Restored>,
     pub passed_over: BTreeSet<u64>,
 }
@@ -26,16 +23,68 @@ pub enum Event {
     Signal(Signal),
 }
 
+/// A unit, or a part of it. What belongs to it begins there among that of all.
 pub struct UnitExecuted {
-    pub unit: usize,
-    pub thread: u64,
     pub position: Position,
-    /// How many instructions of it.
+    pub thread: u64,
+    pub unit: u32,
+    accesses: u32,
+    decided: u32,
+    sites: u32,
+    restored: u32,
+    /// How many instructions of it,
+    pub count: u16,
+    /// and how much of the others.
+    decided_count: u16,
+    sites_count: u16,
+    restored_count: u16,
+}
+
+/// One of them, with what is known of it.
+#[derive(Clone, Copy)]
+pub struct Record<'a> {
+    pub unit: &'a Unit,
+    /// Which one that is, of so many instructions.
+    pub id: usize,
+    pub position: Position,
     pub count: usize,
-    decided: Range<usize>,
-    sites: Range<usize>,
-    /// Where the accesses begin.
-    pub accesses: usize,
+    pub thread: u64,
+    /// From which instruction on who decided.
+    pub decided: &'a [Deciding],
+    /// From which instruction on which call is shown for those that are not.
+    pub sites: &'a [Site],
+    /// Instructions that brought a register back.
+    pub restored: &'a [Restored],
+    /// Where the accesses of the unit's plan were.
+    pub accesses: &'a [Range<u64>],
+}
+
+impl<'a> Record<'a> {
+    /// Where the operands of an instruction were; none if that is not known.
+    pub fn operands(&self, index: usize) -> Option<&'a [Range<u64>]> {
+        let own = self.unit.first_access[index]..self.unit.first_access[index + 1];
+        let is_known = own.len() == self.unit.instructions[index].effects.operands.len();
+        is_known.then(|| &self.accesses[own])
+    }
+
+    /// What decided over an instruction.
+    pub fn decided(&self, index: usize) -> Option<Position> {
+        let last = self.decided.iter().rev().find(|decided| usize::from(decided.from) <= index);
+        last.and_then(|decided| decided.by)
+    }
+
+    /// The call that is shown instead of an instruction that is not.
+    pub fn site(&self, index: usize) -> Option<u64> {
+        let last = self.sites.iter().rev().find(|site| usize::from(site.from) <= index);
+        last.map(|site| site.call).filter(|call| *call != 0)
+    }
+
+    /// The register that an instruction brought back, if it did.
+    pub fn restored(&self, insn: &Known, index: usize) -> Option<&'a Restored> {
+        insn.keeping.loads?;
+        let position = self.position + index as Position;
+        self.restored.iter().find(|restored| restored.by == position)
+    }
 }
 
 impl<'a> Events<'a> {
@@ -61,37 +110,28 @@ impl<'a> Events<'a> {
         self.passed_over.clear();
     }
 
-    /// The register that an instruction brought back, if it did.
-    pub fn restored(&self, insn: &Known, position: Position) -> Option<&Restored> {
-        insn.keeping.loads?;
-        let found = self.restored.binary_search_by_key(&position, |restored| restored.by);
-        found.ok().map(|index| &self.restored[index])
-    }
-
-    /// What decided over an instruction of a unit.
-    pub fn decided(&self, executed: &UnitExecuted, index: usize) -> Option<Position> {
-        at(&self.decided[executed.decided.clone()], index).flatten()
-    }
-
-    /// The call that is shown instead of an instruction that is not.
-    pub fn site(&self, executed: &UnitExecuted, index: usize) -> Option<u64> {
-        at(&self.sites[executed.sites.clone()], index).filter(|site| *site != 0)
-    }
-
-    /// Where the operands of an instruction were; none if that is not known.
-    pub fn operands(&self, executed: &UnitExecuted, index: usize) -> Option<&[Range<u64>]> {
-        let unit = &self.units[executed.unit];
-        let own = unit.first_access[index]..unit.first_access[index + 1];
-        if own.len() != unit.instructions[index].effects.operands.len() {
-            return None;
+    #[inline]
+    pub fn record(&self, executed: &UnitExecuted) -> Record<'_> {
+        let unit = &self.units[executed.unit as usize];
+        let count = usize::from(executed.count);
+        let accesses = executed.accesses as usize;
+        Record {
+            unit,
+            id: unit.first_id + count,
+            position: executed.position,
+            count,
+            thread: executed.thread,
+            decided: part(&self.decided, executed.decided, executed.decided_count),
+            sites: part(&self.sites, executed.sites, executed.sites_count),
+            restored: part(&self.restored, executed.restored, executed.restored_count),
+            accesses: &self.accesses[accesses..accesses + unit.first_access[count]],
         }
-        Some(&self.accesses[executed.accesses + own.start..executed.accesses + own.end])
     }
 }
 
-/// The last that holds for an index.
-fn at<T: Copy>(from: &[(usize, T)], index: usize) -> Option<T> {
-    from.iter().rev().find(|(first, _)| *first <= index).map(|(_, value)| *value)
+#[inline]
+fn part<T>(all: &[T], first: u32, count: u16) -> &[T] {
+    &all[first as usize..first as usize + usize::from(count)]
 }
 
 impl Sink for Events<'_> {
@@ -100,20 +140,27 @@ impl Sink for Events<'_> {
     fn executed(&mut self, executed: Executed<'_>) {
         let Executed { unit: number, thread, position, count, .. } = executed;
         let unit = &self.units[number];
-        let decided = self.decided.len()..self.decided.len() + executed.decided.len();
-        self.decided.extend(executed.decided);
-        let sites = self.sites.len()..self.sites.len() + executed.sites.len();
-        self.sites.extend(executed.sites);
-        self.restored.extend(executed.restored);
-        let accesses = self.accesses.len();
+        self.all.push(Event::Executed(UnitExecuted {
+            position,
+            thread,
+            unit: number as u32,
+            accesses: self.accesses.len() as u32,
+            decided: self.decided.len() as u32,
+            sites: self.sites.len() as u32,
+            restored: self.restored.len() as u32,
+            count: count as u16,
+            decided_count: executed.decided.len() as u16,
+            sites_count: executed.sites.len() as u16,
+            restored_count: executed.restored.len() as u16,
+        }));
+        self.decided.extend_from_slice(executed.decided);
+        self.sites.extend_from_slice(executed.sites);
+        self.restored.extend_from_slice(executed.restored);
         let planned = &unit.plan.accesses[..unit.first_access[count]];
         self.accesses.extend(planned.iter().map(|access| access.at(executed.values)));
         for index in unit.plan.unplanned.iter().filter(|index| usize::from(**index) < count) {
             self.passed_over.insert(unit.instructions[usize::from(*index)].address);
         }
-        let executed =
-            UnitExecuted { unit: number, thread, position, count, decided, sites, accesses };
-        self.all.push(Event::Executed(executed));
     }
 
     fn passed_over(&mut self, address: u64) {

@@ -45,13 +45,13 @@ impl Forward {
         let by_value = values.find_map(|place| executed.toucher(place, touched));
         let by_condition = || {
             let found = decides.iter().find_map(|place| executed.toucher(place, touched));
-            found.map(|wanter| Wanter { role: Role::Condition, ..wanter })
+            found.map(|wanter| wanter.with(Role::Condition))
         };
         let by_address = || {
             let operands = executed.effects.operands.iter().flat_map(|operand| &operand.address);
             let mut cells = operands.flat_map(|cells| cells.clone());
             let cell = cells.find(|cell| touched.has_cells(*cell..cell + 1));
-            cell.map(|cell| Wanter { role: Role::Address, ..touched.who_wanted_cell(cell) })
+            cell.map(|cell| touched.who_wanted_cell(cell).with(Role::Address))
         };
         by_value.or_else(by_condition).or_else(by_address)
     }
@@ -105,7 +105,7 @@ impl Executed<'_> {
                 touched.who_wanted_memory(all.find(|at| touched.has_memory(*at..at + 1))?)
             }
         };
-        Some(Wanter { role: Role::Value, ..wanter })
+        Some(wanter.with(Role::Value))
     }
 
     fn size(&self, place: &Place) -> u64 {

@@ -82,13 +82,26 @@ impl Reasons {
         let next = self.all.len() as u32;
         let index = self.number(insn, site, next);
         if index == next {
-            let (wanter, role) = ((wanter.number as usize).checked_sub(1), wanter.role);
+            let (wanter, role) = ((wanter.number() as usize).checked_sub(1), wanter.role());
             let (address, times, via) = (insn.address, 1, via());
             self.all.push(Reason { address, site, thread, position, times, wanter, role, via });
         } else {
             self.all[index as usize].times += 1;
         }
-        Wanter { number: index + 1, role: Role::Value }
+        Wanter::new(index + 1, Role::Value)
+    }
+
+    /// The number of the reason of an instruction, if it has one that counts for all times.
+    pub fn find(&self, insn: &Known, site: Option<u64>) -> Option<u32> {
+        match site {
+            Some(site) => self.not_shown.get(&(insn.number, site)).copied(),
+            None => self.shown.get(insn.number as usize).copied().filter(|found| *found != NONE),
+        }
+    }
+
+    /// That one holds so many times more.
+    pub fn again(&mut self, number: u32, times: u64) {
+        self.all[number as usize].times += times;
     }
 
     /// The number of the reason of an instruction, which is the next one if it has none yet.

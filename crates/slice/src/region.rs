@@ -235,8 +235,9 @@ pub struct Slice {
 }
 
 impl Region {
-    pub(crate) fn add_unit(&mut self, unit: Unit) {
+    pub(crate) fn add_unit(&mut self, mut unit: Unit) {
         let number = self.units.len();
+        unit.first_id = self.by_id.len();
         self.by_id.extend((0..=unit.instructions.len()).map(|executed| (number, executed)));
         self.units.push(unit);
     }
@@ -277,11 +278,11 @@ impl Region {
             let mut events = Events::of(&self.units);
             let mut course = self.read(number, &mut events)?;
             for event in &events.all {
-                if let Event::Executed(unit) = event
-                    && let Some(index) = at.checked_sub(unit.position)
-                    && (index as usize) < unit.count
+                if let Event::Executed(executed) = event
+                    && let Some(index) = at.checked_sub(executed.position)
+                    && index < executed.count.into()
                 {
-                    return Ok(events.decided(unit, index as usize));
+                    return Ok(events.record(executed).decided(index as usize));
                 }
             }
             if number + 1 == self.chunks.len() {

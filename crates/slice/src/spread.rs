@@ -3,17 +3,15 @@
 use crate::backward::{self, Dependences};
 use crate::control::Position;
 use crate::course::Signal;
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, Record};
 use crate::forward::Forward;
 use crate::positions::Positions;
 use crate::reasons::{Reasons, Via, Why};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
 use crate::search::TOLD;
-use crate::units::{Known, Turn, Unit};
-use crate::wanted::{Groups, Wanted, Wanter};
-use iced_x86::Register;
+use crate::units::{Known, Turn};
+use crate::wanted::{Wanted, Wanter};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::ops::Range;
 use why_effects::{Cell, cells};
 
 impl Region {
@@ -28,14 +26,10 @@ impl Region {
         sources: &[Criterion],
         options: Options,
     ) -> Result<Slice, RegionError> {
-        let mut touched = Wanted::default();
-        if options.reasons != Why::Nothing {
-            touched.remember_wanters();
-        }
+        let touched = Wanted::new(options.reasons != Why::Nothing);
         let start = sources.first().map_or(0, |source| source.position);
         let end = sources.iter().map(|source| source.until).min().unwrap_or(0);
         let mut spread = Spread {
-            units: &self.units,
             forward: Forward::new(Dependences { thin: options.thin }),
             control: !options.data && !options.thin,
             start,
@@ -74,7 +68,6 @@ impl Region {
 
 /// The instructions that values spread to.
 struct Spread<'a> {
-    units: &'a [Unit],
     forward: Forward,
     control: bool,
     start: Position,
@@ -92,16 +85,6 @@ struct Spread<'a> {
     interrupted: FxHashMap<Position, Vec<(Cell, Wanter)>>,
     reasons: Option<Reasons>,
     slice: Slice,
-}
-
-/// An instruction that was executed.
-struct Instance<'a> {
-    insn: &'a Known,
-    thread: u64,
-    position: Position,
-    decided: Option<Position>,
-    site: Option<u64>,
-    operands: &'a [Range<u64>],
 }
 
 impl Spread<'_> {
@@ -125,22 +108,11 @@ impl Spread<'_> {
                     self.over_signal(signal);
                 }
                 Event::Executed(executed) => {
-                    let unit = &self.units[executed.unit];
-                    for index in 0..executed.count {
-                        let position = executed.position + index as Position;
-                        self.begin_sources_before(position + 1);
-                        self.touched.turn_to(executed.thread);
-                        let insn = &unit.instructions[index];
-                        if (self.start..self.end).contains(&position)
-                            && let Some(operands) = events.operands(executed, index)
-                        {
-                            let site = events.site(executed, index).filter(|_| !insn.shown);
-                            let decided = events.decided(executed, index);
-                            let thread = executed.thread;
-                            let instance =
-                                Instance { insn, thread, position, decided, site, operands };
-                            self.over_instruction(&instance, events);
-                        }
+                    let record = events.record(executed);
+                    for index in 0..record.count {
+                        self.begin_sources_before(record.position + index as Position + 1);
+                        self.touched.turn_to(record.thread);
+                        self.over_instruction(&record, index);
                     }
                 }
             }
@@ -179,13 +151,18 @@ impl Spread<'_> {
         }
     }
 
-    fn over_instruction(&mut self, instance: &Instance, events: &Events) {
-        let Instance { insn, position, decided, operands, .. } = *instance;
+    fn over_instruction(&mut self, record: &Record, index: usize) {
+        let (insn, position) = (&record.unit.instructions[index], record.position + index as u64);
+        let Some(operands) = record.operands(index) else { return };
+        if !(self.start..self.end).contains(&position) {
+            return;
+        }
+        let decided = record.decided(index);
         let decided = decided.and_then(|decided| self.deciding.get(&decided)).copied();
         let executed = backward::Executed { effects: &insn.effects, operands };
         let decides = self.forward.decides(executed, &self.touched);
         let made = self.forward.of(executed, decided.is_some(), &self.touched);
-        if let Some(restored) = events.restored(insn, position) {
+        if let Some(restored) = record.restored(insn, index) {
             // What was put aside comes back as it was, whoever had it brought back.
             self.forward.spread(executed, &mut self.touched);
             self.touched.take_wanted(restored.kept.cells());
@@ -212,7 +189,11 @@ impl Spread<'_> {
                 (Some(area), true) => Via::Made(area),
                 (None, true) => Via::Tested,
             };
-            let wanter = self.explain(instance, toucher.or(decided).unwrap_or_default(), via);
+            let toucher = toucher.or(decided).unwrap_or_default();
+            let wanter = self.reasons.as_mut().map_or(Wanter::default(), |reasons| {
+                let site = record.site(index).filter(|_| !insn.shown);
+                reasons.add(insn, site, (record.thread, position), toucher, || via)
+            });
             self.touched.turn_to_wanter(wanter);
             self.slice.instructions.push((position, insn.address));
             let asks = insn.is_system_call() && (decides || decided.is_some());
@@ -222,20 +203,10 @@ impl Spread<'_> {
         }
         self.forward.spread(executed, &mut self.touched);
     }
-
-    /// Notes why an instruction belongs to the slice.
-    fn explain(&mut self, instance: &Instance, toucher: Wanter, via: Via) -> Wanter {
-        let Some(reasons) = &mut self.reasons else {
-            return Wanter::default();
-        };
-        let of = (instance.thread, instance.position);
-        reasons.add(instance.insn, instance.site, of, toucher, || via)
-    }
 }
 
 /// Whether others may be executed because of an instruction: a branch, a call, or what ends calls
 /// by moving the stack pointer.
 fn may_decide(insn: &Known) -> bool {
-    let stack = cells::of(Register::RSP).map(Groups::of);
-    insn.turn != Turn::None || stack.is_some_and(|stack| insn.defines.have_common(stack))
+    insn.turn != Turn::None || insn.moves_stack
 }

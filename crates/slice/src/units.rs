@@ -1,12 +1,11 @@
 //! What has to be known of a unit, found once for all of its records.
 
 use crate::saves::{Changed, Keeping};
-use crate::wanted::Groups;
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory};
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Register};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use why_effects::{Effects, Place, effects};
+use why_effects::{Effects, Place, cells, effects};
 use why_trace::plan::Plan;
 use why_trace::shape::Shape;
 
@@ -40,9 +39,8 @@ pub struct Unit {
     pub first_access: Vec<usize>,
     /// What the course of a run depends on, in order.
     pub steps: Vec<Step>,
-    /// What its instructions define, and which accesses they write to.
-    pub defines: Groups,
-    pub writes: Vec<usize>,
+    /// The id of a record of it without any instruction.
+    pub first_id: usize,
 }
 
 /// An instruction, which many units may have.
@@ -56,7 +54,7 @@ pub struct Known {
     pub keeping: Keeping,
     pub shown: bool,
     pub may_meet: bool,
-    pub defines: Groups,
+    pub moves_stack: bool,
 }
 
 /// All instructions that are known.
@@ -173,9 +171,9 @@ impl Library {
         let Surrounding { turn, shown, may_meet } = surrounding;
         let effects = effects(insn, &mut self.factory);
         let keeping = Keeping::of(&effects);
-        let (defines, insn, address) = (defines(&effects), *insn, insn.ip());
+        let (moves_stack, insn, address) = (moves_stack(&effects), *insn, insn.ip());
         let known =
-            Known { number, insn, address, effects, turn, keeping, shown, may_meet, defines };
+            Known { number, insn, address, effects, turn, keeping, shown, may_meet, moves_stack };
         self.by_address.entry(address).or_default().push(number);
         self.all.push(Arc::new(known));
         Arc::clone(&self.all[number as usize])
@@ -189,10 +187,8 @@ impl Library {
             accesses.partition_point(|access| usize::from(access.instruction) < index)
         };
         let first_access: Vec<usize> = (0..=instructions.len()).map(first).collect();
-        let (mut steps, mut writes): (Vec<Step>, Vec<usize>) = (Vec::new(), Vec::new());
-        let mut defines = Groups::default();
+        let mut steps = Vec::new();
         for (index, known) in instructions.iter().enumerate() {
-            defines = defines.and(known.defines);
             let keeping = &known.keeping;
             let operands = first_access[index]..first_access[index + 1];
             let mut step = |what| steps.push(Step { index, what });
@@ -209,7 +205,6 @@ impl Library {
             // Otherwise it is not known what it does.
             if operands.len() == known.effects.operands.len() {
                 let own = keeping.writes.iter().map(|operand| operands.start + operand);
-                writes.extend(own.clone());
                 if keeping.moves() {
                     step(What::Keep);
                 } else {
@@ -225,16 +220,16 @@ impl Library {
                 Turn::Call => step(What::Call { back: known.insn.next_ip() }),
             }
         }
-        Unit { instructions, plan, first_access, steps, defines, writes }
+        Unit { instructions, plan, first_access, steps, first_id: 0 }
     }
 }
 
-fn defines(effects: &Effects) -> Groups {
-    let cells = effects.parts.iter().filter_map(|part| match &part.to {
-        Place::Cells(cells) => Some(Groups::of(cells.clone())),
-        _ => None,
-    });
-    cells.fold(Groups::default(), Groups::and)
+fn moves_stack(effects: &Effects) -> bool {
+    let stack = cells::of(Register::RSP).expect("a general register");
+    effects.parts.iter().any(|part| match &part.to {
+        Place::Cells(cells) => cells.start < stack.end && stack.start < cells.end,
+        _ => false,
+    })
 }
 
 fn turn(insn: &Instruction, ways: &dyn Ways) -> Turn {

@@ -1,90 +1,19 @@
 //! The bytes whose definitions are still to be found.
 
+use crate::memory::{Memory, bits, each_bit, each_run};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use why_effects::Cell;
 use why_effects::cells::CELLS;
 
-const WORD: u64 = u64::BITS as u64;
-const PAGE: u64 = 4096;
-const CELL_WORDS: usize = CELLS.div_ceil(WORD as usize);
+const CELL_WORDS: usize = CELLS.div_ceil(64);
 
-/// Which bytes of a page are wanted, and by whom, if anybody asks.
-#[derive(Clone)]
-struct Page {
-    words: [u64; (PAGE / WORD) as usize],
-    wanters: Vec<Wanter>,
-}
-
-/// Registers of one thread.
-type Cells = [u64; CELL_WORDS];
-
-/// Registers as a whole, a bit for each, and one for all flags: to see quickly that nothing of
-/// them is wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Groups(u64);
-
-impl Groups {
-    pub fn of(mut cells: Range<Cell>) -> Groups {
-        let mut groups = 0;
-        while cells.start < cells.end {
-            let (group, all) = Groups::around(cells.start);
-            groups |= 1 << group;
-            cells.start = all.end;
-        }
-        Groups(groups)
-    }
-
-    pub fn and(self, other: Groups) -> Groups {
-        Groups(self.0 | other.0)
-    }
-
-    #[inline]
-    pub fn have_common(self, other: Groups) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    /// The number of the group that a cell belongs to, and all of its cells.
-    fn around(cell: Cell) -> (u32, Range<Cell>) {
-        const FLAGS: Cell = 128;
-        const OTHERS: Cell = 144;
-        const VECTORS: Cell = 256;
-        match cell {
-            0..FLAGS => (u32::from(cell / 8), cell / 8 * 8..cell / 8 * 8 + 8),
-            FLAGS..OTHERS => (16, FLAGS..OTHERS),
-            OTHERS..VECTORS => (17, OTHERS..VECTORS),
-            _ => {
-                let number = (cell - VECTORS) / 64;
-                let first = VECTORS + number * 64;
-                (18 + u32::from(number), first..first + 64)
-            }
-        }
-    }
-}
-
-#[derive(Clone)]
-pub struct Wanted {
-    /// Those of this thread are meant.
-    thread: u64,
-    cells: Cells,
-    /// At least all groups of which a cell is wanted.
-    groups: Groups,
-    others: FxHashMap<u64, (Cells, Groups)>,
-    /// Pages in which bytes are wanted, or were.
-    memory: FxHashMap<u64, Box<Page>>,
-    /// Who wants what is wanted from now on, and who wanted what is wanted so far, if anybody
-    /// asks.
-    wanter: Wanter,
-    cell_wanters: Option<Box<[Wanter; CELLS]>>,
-    others_wanters: FxHashMap<u64, Box<[Wanter; CELLS]>>,
-}
+/// Registers of a thread: a bit for each cell.
+pub type Cells = [u64; CELL_WORDS];
 
 /// Somebody who wants bytes, by number, and what for. The first is who asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanter {
-    pub number: u32,
-    pub role: Role,
-}
+pub struct Wanter(u32);
 
 /// What bytes are wanted for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,50 +27,96 @@ pub enum Role {
     Condition,
 }
 
+impl Wanter {
+    pub fn new(number: u32, role: Role) -> Wanter {
+        Wanter(number << 2 | role as u32)
+    }
+
+    pub fn number(self) -> u32 {
+        self.0 >> 2
+    }
+
+    pub fn role(self) -> Role {
+        match self.0 & 3 {
+            0 => Role::Value,
+            1 => Role::Address,
+            _ => Role::Condition,
+        }
+    }
+
+    /// The same for something else.
+    pub fn with(self, role: Role) -> Wanter {
+        Wanter::new(self.number(), role)
+    }
+}
+
+pub struct Wanted {
+    /// Those of this thread are meant.
+    thread: u64,
+    pub(crate) registers: Registers,
+    others: FxHashMap<u64, Registers>,
+    pub(crate) memory: Memory,
+    /// Who wants what is wanted from now on.
+    wanter: Wanter,
+    asks: bool,
+}
+
+/// What is wanted of a thread's registers, and by whom, if anybody asks.
+pub(crate) struct Registers {
+    pub cells: Cells,
+    wanters: Box<[Wanter]>,
+}
+
+impl Registers {
+    fn new(asks: bool) -> Registers {
+        let size = if asks { CELLS } else { 0 };
+        Registers { cells: [0; CELL_WORDS], wanters: vec![Wanter::default(); size].into() }
+    }
+
+    /// Those cells of a word that have a bit; whoever wanted one before wants it still.
+    #[inline]
+    pub fn want(&mut self, word: usize, mask: u64, wanter: Wanter) {
+        let new = mask & !self.cells[word];
+        self.cells[word] |= mask;
+        if new != 0 && !self.wanters.is_empty() {
+            let wanters = &mut self.wanters[64 * word..64 * word + 64];
+            each_run(new, |run| wanters[run].fill(wanter));
+        }
+    }
+
+    /// Who wants a cell, or did.
+    pub fn who(&self, cell: Cell) -> Wanter {
+        self.wanters.get(usize::from(cell)).copied().unwrap_or_default()
+    }
+}
+
 impl Default for Wanted {
     fn default() -> Wanted {
-        let (others, memory) = (FxHashMap::default(), FxHashMap::default());
-        let cells = [0; CELL_WORDS];
-        let groups = Groups::default();
-        Wanted {
-            thread: 0,
-            cells,
-            groups,
-            others,
-            memory,
-            wanter: Wanter::default(),
-            cell_wanters: None,
-            others_wanters: FxHashMap::default(),
-        }
+        Wanted::new(false)
     }
 }
 
 impl Wanted {
-    /// Registers are those of this thread from now on.
-    pub fn turn_to(&mut self, thread: u64) {
-        if thread != self.thread {
-            let nothing = ([0; CELL_WORDS], Groups::default());
-            let (cells, groups) = self.others.remove(&thread).unwrap_or(nothing);
-            let cells = std::mem::replace(&mut self.cells, cells);
-            let groups = std::mem::replace(&mut self.groups, groups);
-            if let Some(wanters) = &mut self.cell_wanters {
-                let next = self.others_wanters.remove(&thread).unwrap_or_else(nobody);
-                let before = std::mem::replace(wanters, next);
-                self.others_wanters.insert(self.thread, before);
-            }
-            self.others.insert(std::mem::replace(&mut self.thread, thread), (cells, groups));
+    /// Nothing is wanted yet. It may be of interest by whom things are.
+    pub fn new(asks: bool) -> Wanted {
+        Wanted {
+            thread: 0,
+            registers: Registers::new(asks),
+            others: FxHashMap::default(),
+            memory: Memory::new(asks),
+            wanter: Wanter::default(),
+            asks,
         }
     }
 
-    /// Whether any cell of these groups may be wanted.
+    /// Registers are those of this thread from now on.
     #[inline]
-    pub fn may_have(&self, groups: Groups) -> bool {
-        self.groups.have_common(groups)
-    }
-
-    /// Remembers from now on who wants what.
-    pub fn remember_wanters(&mut self) {
-        self.cell_wanters = Some(nobody());
+    pub fn turn_to(&mut self, thread: u64) {
+        if thread != self.thread {
+            let next = self.others.remove(&thread).unwrap_or_else(|| Registers::new(self.asks));
+            let before = std::mem::replace(&mut self.registers, next);
+            self.others.insert(std::mem::replace(&mut self.thread, thread), before);
+        }
     }
 
     /// Whatever is wanted from now on, somebody else wants.
@@ -151,102 +126,52 @@ impl Wanted {
 
     /// The same one wants from now on for another reason.
     pub fn turn_to_role(&mut self, role: Role) {
-        self.wanter.role = role;
+        self.wanter = self.wanter.with(role);
     }
 
     pub fn want_cells(&mut self, cells: Range<Cell>) {
-        let mut at = cells.start;
-        while at < cells.end {
-            let count = (cells.end - at).min(64 - at % 64);
-            self.want_some_cells(at, bits(count.into()));
-            at += count;
+        for (word, mask) in cell_words(cells) {
+            self.registers.want(word, mask, self.wanter);
         }
     }
 
     /// Those cells from there on that have a bit; none is in another word.
     pub fn want_some_cells(&mut self, from: Cell, mask: u64) {
-        if mask == 0 {
-            return;
-        }
-        let (word, mask) = (usize::from(from / 64), mask << (from % 64));
-        if let Some(wanters) = &mut self.cell_wanters {
-            // Whoever wanted one before wants it still.
-            let mut new = mask & !self.cells[word];
-            while new != 0 {
-                wanters[64 * word + new.trailing_zeros() as usize] = self.wanter;
-                new &= new - 1;
-            }
-        }
-        self.cells[word] |= mask;
-        let last = 64 * word as Cell + (63 - mask.leading_zeros()) as Cell;
-        let first = 64 * word as Cell + mask.trailing_zeros() as Cell;
-        self.groups = self.groups.and(Groups::of(first..last + 1));
+        self.registers.want(usize::from(from / 64), mask << (from % 64), self.wanter);
     }
 
     /// Those of the next bytes from there on that have a bit.
     pub fn want_some_memory(&mut self, from: u64, mask: u64) {
-        let mut left = mask;
-        while left != 0 {
-            let first = left.trailing_zeros();
-            let count = (left >> first).trailing_ones();
-            let start = from.wrapping_add(first.into());
-            self.want_memory(start..start.wrapping_add(count.into()));
-            left &= !(bits(count) << first);
-        }
+        self.memory.add_some(from, mask, self.wanter);
     }
 
     pub fn want_memory(&mut self, bytes: Range<u64>) {
-        for (number, bits) in words(bytes) {
-            let page = self.memory.entry(number).or_insert_with(|| {
-                let asked = self.cell_wanters.is_some();
-                let wanters =
-                    if asked { vec![Wanter::default(); PAGE as usize] } else { Vec::new() };
-                Box::new(Page { words: [0; 64], wanters })
-            });
-            let mut new = bits.mask & !page.words[bits.word];
-            page.words[bits.word] |= bits.mask;
-            while new != 0 && !page.wanters.is_empty() {
-                page.wanters[64 * bits.word + new.trailing_zeros() as usize] = self.wanter;
-                new &= new - 1;
-            }
-        }
+        self.memory.add_all(bytes, self.wanter);
     }
 
     /// Who wanted a cell that was just taken.
     pub fn who_wanted_cell(&self, cell: Cell) -> Wanter {
-        self.cell_wanters.as_ref().map_or(Wanter::default(), |cells| cells[usize::from(cell)])
+        self.registers.who(cell)
     }
 
     /// The same for memory.
     pub fn who_wanted_memory(&self, at: u64) -> Wanter {
-        let page = self.memory.get(&(at / PAGE));
-        page.and_then(|page| page.wanters.get((at % PAGE) as usize)).copied().unwrap_or_default()
+        self.memory.who(at)
     }
 
     /// Whether any of these cells is wanted.
     pub fn has_cells(&self, cells: Range<Cell>) -> bool {
-        let mut at = cells.start;
-        while at < cells.end {
-            let count = (cells.end - at).min(64 - at % 64);
-            if self.cells[usize::from(at / 64)] >> (at % 64) & bits(count.into()) != 0 {
-                return true;
-            }
-            at += count;
-        }
-        false
+        cell_words(cells).any(|(word, mask)| self.registers.cells[word] & mask != 0)
     }
 
     /// Whether any of these bytes is.
     pub fn has_memory(&self, bytes: Range<u64>) -> bool {
-        words(bytes).any(|(page, bits)| {
-            self.memory.get(&page).is_some_and(|page| page.words[bits.word] & bits.mask != 0)
-        })
+        self.memory.has(bytes)
     }
 
     pub fn wants_nothing(&self) -> bool {
-        let threads = self.others.values().map(|(cells, _)| cells).chain([&self.cells]);
-        threads.flatten().all(|word| *word == 0)
-            && self.memory.values().all(|page| page.words.iter().all(|word| *word == 0))
+        let mut threads = self.others.values().chain([&self.registers]);
+        threads.all(|thread| thread.cells.iter().all(|word| *word == 0)) && self.memory.is_empty()
     }
 
     /// Those of these cells that are wanted; they are so no more.
@@ -259,15 +184,13 @@ impl Wanted {
     /// All registers that are wanted, and by whom; they are so no more.
     pub fn take_registers(&mut self) -> Vec<(Cell, Wanter)> {
         let mut taken = Vec::new();
-        for (index, word) in self.cells.iter().enumerate() {
-            let mut left = *word;
-            while left != 0 {
-                let cell = 64 * index as Cell + left.trailing_zeros() as Cell;
-                taken.push((cell, self.who_wanted_cell(cell)));
-                left &= left - 1;
-            }
+        let cells = std::mem::replace(&mut self.registers.cells, [0; CELL_WORDS]);
+        for (word, mask) in cells.into_iter().enumerate() {
+            each_bit(mask, |bit| {
+                let cell = (64 * word) as Cell + bit as Cell;
+                taken.push((cell, self.registers.who(cell)));
+            });
         }
-        (self.cells, self.groups) = ([0; CELL_WORDS], Groups::default());
         taken
     }
 
@@ -275,78 +198,47 @@ impl Wanted {
     #[inline]
     pub fn take_cells(&mut self, cells: Range<Cell>, taken: &mut Taken) {
         taken.clear();
-        if !self.may_have(Groups::of(cells.clone())) {
-            return;
-        }
-        let word = &mut self.cells[usize::from(cells.start / 64)];
+        let word = &mut self.registers.cells[usize::from(cells.start / 64)];
         let shift = cells.start % 64;
         taken.mask = *word >> shift & bits((cells.end - cells.start).into());
-        if taken.mask != 0 {
-            *word &= !(taken.mask << shift);
-            self.settle_groups(cells);
-        }
-    }
-
-    /// Groups of which nothing is wanted any more are not.
-    fn settle_groups(&mut self, mut cells: Range<Cell>) {
-        while cells.start < cells.end {
-            let (group, all) = Groups::around(cells.start);
-            if !self.has_cells(all.clone()) {
-                self.groups.0 &= !(1 << group);
-            }
-            cells.start = all.end;
-        }
+        *word &= !(taken.mask << shift);
     }
 
     /// The first of these bytes that is wanted; none of them is so any more.
     pub fn take_any(&mut self, bytes: Range<u64>) -> Option<u64> {
-        let mut taken = Taken::default();
-        self.take_memory(bytes.clone(), &mut taken);
-        taken.bytes().next().map(|byte| bytes.start.wrapping_add(byte))
+        let mut first = None;
+        self.memory.take(bytes.clone(), |byte| {
+            first.get_or_insert(bytes.start.wrapping_add(byte));
+        });
+        first
     }
 
     /// The same for memory.
     #[inline]
     pub fn take_memory(&mut self, bytes: Range<u64>, taken: &mut Taken) {
         taken.clear();
-        let start = bytes.start;
-        taken.is_long = bytes.end.wrapping_sub(start) > WORD;
-        for (number, bits) in words(bytes) {
-            let Some(page) = self.memory.get_mut(&number) else {
-                continue;
-            };
-            let mut found = page.words[bits.word] & bits.mask;
-            if found == 0 {
-                continue;
-            }
-            page.words[bits.word] &= !bits.mask;
-            let first = (number * PAGE).wrapping_add(bits.word as u64 * WORD);
-            if !taken.is_long {
-                let distance = start.wrapping_sub(first) as i64;
-                taken.mask |= if distance >= 0 {
-                    found >> distance
-                } else {
-                    found << distance.unsigned_abs()
-                };
-                continue;
-            }
-            while found != 0 {
-                let address = first.wrapping_add(u64::from(found.trailing_zeros()));
-                taken.long.push(address.wrapping_sub(start));
-                found &= found - 1;
+        let size = bytes.end.wrapping_sub(bytes.start);
+        taken.is_long = size > 64;
+        if taken.is_long {
+            self.memory.take(bytes, |byte| taken.long.push(byte));
+        } else {
+            taken.mask = self.memory.mask(bytes.start, size as u32);
+            if taken.mask != 0 {
+                self.memory.remove(bytes.start, taken.mask);
             }
         }
     }
 }
 
-/// For all registers of a thread.
-fn nobody() -> Box<[Wanter; CELLS]> {
-    Box::new([Wanter::default(); CELLS])
-}
-
-/// So many bits.
-pub fn bits(count: u32) -> u64 {
-    u64::MAX.checked_shr(64 - count.min(64)).unwrap_or(0)
+/// The words in which cells have their bits.
+pub(crate) fn cell_words(cells: Range<Cell>) -> impl Iterator<Item = (usize, u64)> {
+    let mut at = cells.start;
+    std::iter::from_fn(move || {
+        let count = cells.end.saturating_sub(at).min(64 - at % 64);
+        let found = (usize::from(at / 64), bits(count.into()) << (at % 64));
+        at += count;
+        (count > 0).then_some(found)
+    })
 }
 
 /// Which bytes of a place were wanted, in order.
@@ -383,28 +275,4 @@ impl Taken {
         });
         short.chain(self.long.iter().copied())
     }
-}
-
-/// Some bits of a word of a page.
-struct Bits {
-    word: usize,
-    mask: u64,
-}
-
-/// The words of pages in which these bytes have their bits. Addresses may wrap around.
-fn words(bytes: Range<u64>) -> impl Iterator<Item = (u64, Bits)> {
-    let mut at = bytes.start;
-    let mut left = bytes.end.wrapping_sub(bytes.start);
-    std::iter::from_fn(move || {
-        if left == 0 {
-            return None;
-        }
-        let bit = at % WORD;
-        let count = left.min(WORD - bit);
-        let mask = (u64::MAX >> (WORD - count)) << bit;
-        let found = (at / PAGE, Bits { word: (at % PAGE / WORD) as usize, mask });
-        at = at.wrapping_add(count);
-        left -= count;
-        Some(found)
-    })
 }
