@@ -84,16 +84,46 @@ pub struct Executed<'a> {
 
 /// From an instruction of a unit on, what decided over them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deciding {
-    pub from: u16,
-    pub by: Option<Position>,
+pub struct Deciding(u64);
+
+impl Deciding {
+    pub fn new(from: usize, by: Option<Position>) -> Deciding {
+        Deciding(by.map_or(0, |by| by + 1) << 16 | from as u64)
+    }
+
+    #[inline]
+    pub fn from(self) -> usize {
+        (self.0 & 0xffff) as usize
+    }
+
+    #[inline]
+    pub fn by(self) -> Option<Position> {
+        (self.0 >> 16).checked_sub(1)
+    }
 }
 
 /// From an instruction of a unit on, the call that is shown for those that are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Site {
-    pub from: u16,
-    pub call: u64,
+pub struct Site(u64);
+
+impl Site {
+    /// Programs have no addresses of more bits than are left.
+    pub fn new(from: usize, call: u64) -> Site {
+        Site(call << 16 | from as u64)
+    }
+
+    pub fn from(self) -> usize {
+        (self.0 & 0xffff) as usize
+    }
+
+    pub fn call(self) -> u64 {
+        self.0 >> 16
+    }
+
+    /// Both in one number.
+    pub fn number(self) -> u64 {
+        self.0
+    }
 }
 
 /// An instruction that brought a register back.
@@ -113,6 +143,7 @@ pub struct Moment {
 }
 
 /// Somebody else, such as the kernel, wrote to memory.
+#[derive(Clone, Debug)]
 pub struct Wrote {
     /// How many instructions had been executed then.
     pub at: Position,
@@ -313,8 +344,8 @@ impl Course {
         room.sites.clear();
         room.decided.clear();
         if S::DETAILS {
-            room.sites.push(Site { from: 0, call: thread.site() });
-            room.decided.push(Deciding { from: 0, by: thread.control.now() });
+            room.sites.push(Site::new(0, thread.site()));
+            room.decided.push(Deciding::new(0, thread.control.now()));
         }
         for step in &unit.steps {
             let index = step.index;
@@ -350,13 +381,13 @@ impl Course {
                     if let Some(stack) = stack_before()
                         && thread.unwound(stack, unit.instructions[index].address, here - 1, filter)
                     {
-                        room.sites.push(Site { from: index as u16, call: thread.site() });
+                        room.sites.push(Site::new(index, thread.site()));
                     }
                     index
                 }
                 What::Leave { from } => {
                     thread.leave(from);
-                    room.sites.push(Site { from: index as u16, call: from });
+                    room.sites.push(Site::new(index, from));
                     continue;
                 }
                 What::Meet => {
@@ -375,7 +406,7 @@ impl Course {
                     let site = above.filter(|_| !insn.shown).unwrap_or(insn.address);
                     let (changed, first_slot) = (Changed::default(), thread.slots.count());
                     thread.calls.push(Call { changed, first_slot, site });
-                    room.sites.push(Site { from: index as u16 + 1, call: site });
+                    room.sites.push(Site::new(index + 1, site));
                     index + 1
                 }
             };
@@ -383,8 +414,8 @@ impl Course {
                 continue;
             }
             let now = thread.control.now();
-            if room.decided.last().is_some_and(|decided| decided.by != now) {
-                room.decided.push(Deciding { from: decides_from as u16, by: now });
+            if room.decided.last().is_some_and(|decided| decided.by() != now) {
+                room.decided.push(Deciding::new(decides_from, now));
             }
         }
         if executed > 0 {

@@ -1,13 +1,69 @@
-//! Chunks are decoded beside each other, and gone through one after the other.
+//! Chunks are decoded beside each other, and gone through one after the other. Those that are
+//! wanted again may be kept as they are.
 
 use crate::events::Events;
+use crate::patterns::Finder;
 use crate::region::{Region, RegionError};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Chunks that were decoded and are kept.
+#[derive(Default)]
+pub struct Kept(Mutex<KeptChunks>);
+
+#[derive(Default)]
+struct KeptChunks {
+    /// In bytes: as much may be kept.
+    limit: usize,
+    used: usize,
+    chunks: Vec<Option<Arc<Events>>>,
+}
+
+impl Kept {
+    fn all(&self) -> MutexGuard<'_, KeptChunks> {
+        // Nobody panics with the lock; and if, what is there is whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, chunk: usize) -> Option<Arc<Events>> {
+        self.all().chunks.get(chunk)?.clone()
+    }
+
+    /// Keeps a chunk, if there is room.
+    fn add(&self, chunk: usize, events: &Events) {
+        let size = events.size();
+        if self.all().reserve(size) {
+            let kept = Arc::new(events.clone());
+            let mut all = self.all();
+            if all.chunks.len() <= chunk {
+                all.chunks.resize(chunk + 1, None);
+            }
+            all.chunks[chunk] = Some(kept);
+        }
+    }
+}
+
+impl KeptChunks {
+    fn reserve(&mut self, size: usize) -> bool {
+        let fits = self.used + size <= self.limit;
+        self.used += if fits { size } else { 0 };
+        fits
+    }
+}
 
 /// A chunk that was decoded.
-type Decoded<'a> = Result<Events<'a>, RegionError>;
+enum Decoded {
+    Kept(Arc<Events>),
+    /// In room that is used again.
+    Room(Box<Events>),
+}
 
 impl Region {
+    /// Keeps what is decoded, up to so many bytes: whoever asks once more gets an answer sooner.
+    pub fn keep_decoded(&self, limit: usize) {
+        self.kept.all().limit = limit;
+    }
+
     /// Goes through chunks in this order.
     pub(crate) fn each_chunk(
         &self,
@@ -19,35 +75,54 @@ impl Region {
         let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
         let workers = processors.clamp(1, MOST).min(chunks.len());
         std::thread::scope(|scope| {
-            let workers: Vec<(Sender<Events<'_>>, Receiver<Decoded<'_>>)> = (0..workers)
-                .map(|first| {
-                    let (to, rooms) = channel::<Events<'_>>();
-                    let (done, from) = channel();
-                    // One is gone through while the next one is decoded.
-                    for _ in 0..2 {
-                        let _ = to.send(Events::of(&self.units));
-                    }
-                    let own = chunks.iter().copied().skip(first).step_by(workers);
-                    scope.spawn(move || {
-                        for chunk in own {
-                            // Nobody sends any more when the slice is done.
-                            let Ok(mut events) = rooms.recv() else { return };
-                            let decoded = self.read(chunk, &mut events).map(|_| events);
-                            if done.send(decoded).is_err() {
-                                return;
-                            }
-                        }
-                    });
-                    (to, from)
-                })
-                .collect();
+            let worker = |first: usize| {
+                let (to, rooms) = channel::<Box<Events>>();
+                let (done, from) = channel();
+                // One is gone through while the next one is decoded.
+                for _ in 0..2 {
+                    let _ = to.send(Box::default());
+                }
+                let own = chunks.iter().copied().skip(first).step_by(workers);
+                scope.spawn(move || self.decode(own, &rooms, &done));
+                (to, from)
+            };
+            let workers: Vec<_> = (0..workers).map(worker).collect();
             for number in 0..chunks.len() {
                 let (to, from) = &workers[number % workers.len()];
-                let events = from.recv().map_err(|_| RegionError::Damaged)??;
-                each(&events);
-                let _ = to.send(events);
+                match from.recv().map_err(|_| RegionError::Damaged)?? {
+                    Decoded::Kept(events) => each(&events),
+                    Decoded::Room(events) => {
+                        each(&events);
+                        let _ = to.send(events);
+                    }
+                }
             }
             Ok(())
         })
+    }
+
+    fn decode(
+        &self,
+        chunks: impl Iterator<Item = usize>,
+        rooms: &Receiver<Box<Events>>,
+        done: &Sender<Result<Decoded, RegionError>>,
+    ) {
+        let mut finder = Finder::of(self.patterns());
+        for chunk in chunks {
+            let decoded = match self.kept.find(chunk) {
+                Some(kept) => Ok(Decoded::Kept(kept)),
+                None => {
+                    // Nobody sends any more when the slice is done.
+                    let Ok(mut room) = rooms.recv() else { return };
+                    self.read(chunk, Some(&mut finder), &mut room).map(|_| {
+                        self.kept.add(chunk, &room);
+                        Decoded::Room(room)
+                    })
+                }
+            };
+            if done.send(decoded).is_err() {
+                return;
+            }
+        }
     }
 }

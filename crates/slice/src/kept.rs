@@ -2,6 +2,7 @@
 //! it begins.
 
 use crate::course::{Input, Moment};
+use crate::decoding::Kept;
 use crate::region::{Chunk, Region, RegionError};
 use crate::store::{Store, Stored};
 use crate::units::{Known, Library, Surrounding, Unit};
@@ -9,7 +10,7 @@ use iced_x86::{Instruction, Register};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use why_trace::shape::Shape;
 
 /// Ends the file. A number that says how the rest is to be read.
@@ -86,9 +87,17 @@ impl Region {
         let bytes = zstd::bulk::decompress(&packed, unpacked.min(LARGEST))?;
         let OwnedIndex { instructions, units, chunks, moments, inputs, length } =
             postcard::from_bytes(&bytes).map_err(damaged)?;
-        let (units_known, by_id) = (Vec::new(), Vec::new());
-        let mut region =
-            Region { units: units_known, by_id, chunks, store, moments, inputs, length };
+        let mut region = Region {
+            units: Vec::new(),
+            by_id: Vec::new(),
+            chunks,
+            store,
+            patterns: OnceLock::new(),
+            kept: Kept::default(),
+            moments,
+            inputs,
+            length,
+        };
         let mut library = Library::default();
         for (insn, surrounding) in &instructions {
             library.add(insn, *surrounding);

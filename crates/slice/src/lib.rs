@@ -14,6 +14,7 @@ pub mod forward;
 mod kept;
 mod memory;
 mod over;
+mod patterns;
 pub mod positions;
 pub mod reasons;
 pub mod region;

@@ -1,6 +1,6 @@
 //! What is wanted, and how going back over an instruction changes it.
 
-use crate::backward::{Backward, Executed, Made};
+use crate::backward::{Backward, Dependences, Executed, Made};
 use crate::control::Position;
 use crate::course::Restored;
 use crate::events::Record;
@@ -10,8 +10,9 @@ use crate::wanted::{Wanted, Wanter};
 use std::ops::Range;
 
 pub struct Over {
-    pub backward: Backward,
+    backward: Backward,
     pub wanted: Wanted,
+    operands: Vec<Range<u64>>,
 }
 
 /// An instruction that was executed.
@@ -20,7 +21,6 @@ pub struct Instance<'a> {
     pub index: usize,
     pub position: Position,
     pub insn: &'a Known,
-    pub operands: &'a [Range<u64>],
 }
 
 /// Who is told what follows from an instruction, and asked what is known of it.
@@ -47,10 +47,20 @@ pub trait Notes {
 }
 
 impl Over {
-    /// Goes back over an instruction.
-    pub fn instruction(&mut self, instance: &Instance, notes: &mut impl Notes) {
-        let Instance { record, index, insn, operands, .. } = *instance;
-        let wanted = &mut self.wanted;
+    pub fn new(dependences: Dependences, wanted: Wanted) -> Over {
+        Over { backward: Backward::new(dependences), wanted, operands: Vec::new() }
+    }
+
+    /// Goes back over an instruction of a unit. Where its operands were may not be known: then it
+    /// is passed over.
+    pub fn instruction(&mut self, record: &Record, index: usize, notes: &mut impl Notes) {
+        let Over { backward, wanted, operands } = self;
+        if !record.operands(index, operands) {
+            return;
+        }
+        let insn = &record.unit.instructions[index];
+        let position = record.position + index as Position;
+        let instance = &Instance { record, index, position, insn };
         if let Some(restored) = record.restored(insn, index) {
             let aside = Aside::take(restored.kept, wanted);
             if aside.cells != 0 {
@@ -59,17 +69,17 @@ impl Over {
         }
         let executed = Executed { effects: &insn.effects, operands };
         let decides = notes.decides(instance);
-        let made = self.backward.take(executed, wanted);
+        let made = backward.take(executed, wanted);
         if (made.is_some() || decides)
             && let Some(wanter) = notes.belongs(instance, made.as_ref(), wanted)
         {
             wanted.turn_to_wanter(wanter);
             notes.is_decided(instance, wanter);
             if made.is_some() {
-                self.backward.want_sources(executed, wanted);
+                backward.want_sources(executed, wanted);
             }
             if decides {
-                self.backward.over_decision(executed, wanted);
+                backward.over_decision(executed, wanted);
             }
         }
         if let Some((kept, _)) = insn.keeping.stores

@@ -4,7 +4,9 @@
 use crate::control::Position;
 pub use crate::course::Input;
 use crate::course::{Course, Moment, Room, Sink, Unknown};
-use crate::events::{Event, Events};
+use crate::decoding::Kept;
+use crate::events::{Events, Happened, Noting};
+use crate::patterns::{Finder, Patterns};
 use crate::positions::Positions;
 use crate::reasons::{Reason, Why};
 use crate::store::{Store, Stored};
@@ -14,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use why_effects::Cell;
 use why_trace::packed::{Damaged, Packer, unpack};
 use why_trace::shape::Shape;
@@ -41,6 +43,9 @@ pub struct Region {
     pub(crate) by_id: Vec<(usize, usize)>,
     pub(crate) chunks: Vec<Chunk>,
     pub(crate) store: Store,
+    /// Found when the region is read for the first time.
+    pub(crate) patterns: OnceLock<Patterns>,
+    pub(crate) kept: Kept,
     /// Where it is in a recording.
     pub(crate) moments: Vec<Moment>,
     /// What came from outside, in the order of time.
@@ -113,6 +118,8 @@ impl<W: Ways> Builder<W> {
             by_id: Vec::new(),
             chunks: Vec::new(),
             store,
+            patterns: OnceLock::new(),
+            kept: Kept::default(),
             moments: Vec::new(),
             inputs: Vec::new(),
             length: 0,
@@ -242,21 +249,31 @@ impl Region {
         self.units.push(unit);
     }
 
+    pub(crate) fn patterns(&self) -> &Patterns {
+        self.patterns.get_or_init(|| Patterns::of(&self.units))
+    }
+
     /// Reads what happened in a chunk, in order; where that led to.
-    pub(crate) fn read(&self, number: usize, events: &mut Events) -> Result<Course, RegionError> {
+    pub(crate) fn read(
+        &self,
+        number: usize,
+        patterns: Option<&mut Finder>,
+        events: &mut Events,
+    ) -> Result<Course, RegionError> {
         let chunk = &self.chunks[number];
         let (mut course, mut room) = (chunk.before.clone(), Room::default());
         course.prepare();
         events.clear();
+        let mut noting = Noting { units: &self.units, patterns, events };
         let mut read = Ok(());
         unpack(&self.store.read(chunk.packed)?, |id, slots| {
             if read.is_ok() {
-                read = course.read(id, slots, &self.by_id, &self.units, &mut room, events);
+                read = course.read(id, slots, &self.by_id, &self.units, &mut room, &mut noting);
             }
         })?;
         read?;
         if number + 1 == self.chunks.len() {
-            course.settle(&self.units, &mut room, events);
+            course.settle(&self.units, &mut room, &mut noting);
         }
         Ok(course)
     }
@@ -275,14 +292,14 @@ impl Region {
         };
         // Of the chunk in front, the last unit may be told in the next one.
         for number in chunk..(chunk + 2).min(self.chunks.len()) {
-            let mut events = Events::of(&self.units);
-            let mut course = self.read(number, &mut events)?;
-            for event in &events.all {
-                if let Event::Executed(executed) = event
-                    && let Some(index) = at.checked_sub(executed.position)
-                    && index < executed.count.into()
+            let mut events = Events::default();
+            let mut course = self.read(number, None, &mut events)?;
+            for happened in events.forwards(&self.units) {
+                if let Happened::Executed(record) = happened
+                    && let Some(index) = at.checked_sub(record.position)
+                    && (index as usize) < record.count
                 {
-                    return Ok(events.record(executed).decided(index as usize));
+                    return Ok(record.decided(index as usize));
                 }
             }
             if number + 1 == self.chunks.len() {

@@ -1,14 +1,15 @@
 //! Which instructions made a value: a region backwards.
 
-use crate::backward::{Backward, Dependences, Made};
+use crate::backward::{Dependences, Made};
 use crate::control::Position;
 use crate::course::{Restored, Signal};
-use crate::events::{Event, Events, Record};
+use crate::events::{Events, Happened, Record};
 use crate::over::{Instance, Notes, Over};
 use crate::positions::Positions;
 use crate::reasons::{Reasons, Via, Why};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
 use crate::shortcuts::{Met, Shortcuts};
+use crate::units::Unit;
 use crate::waiting::{Aside, Waiting};
 use crate::wanted::{Wanted, Wanter};
 use iced_x86::Register;
@@ -24,7 +25,7 @@ impl Region {
         criterion.cells.iter().for_each(|cells| wanted.want_cells(cells.clone()));
         criterion.memory.iter().for_each(|bytes| wanted.want_memory(bytes.clone()));
         let (start, end) = (criterion.from, criterion.position);
-        let backward = Backward::new(Dependences { thin: options.thin });
+        let dependences = Dependences { thin: options.thin };
         let mut noted = Noted {
             control: !options.data && !options.thin,
             waiting: Waiting::between(start, end.min(self.length)),
@@ -42,10 +43,11 @@ impl Region {
         }
         // Reasons of instances are all different.
         let shortcuts = (options.reasons != Why::Instances)
-            .then(|| Shortcuts::new(self.by_id.len(), backward.dependences, noted.control));
-        let over = Over { backward, wanted };
+            .then(|| Shortcuts::new(self.patterns(), dependences, noted.control));
+        let over = Over::new(dependences, wanted);
         let interrupted = FxHashMap::default();
-        let mut search = Search { over, noted, shortcuts, interrupted, start, end };
+        let units = &self.units;
+        let mut search = Search { units, over, noted, shortcuts, interrupted, start, end };
         let concerned = |index: &usize| {
             let next = self.chunks.get(index + 1);
             let is_before = next.is_some_and(|next| next.before.position <= criterion.from);
@@ -61,9 +63,10 @@ impl Region {
 pub(crate) const TOLD: [Register; 4] = [Register::RDI, Register::RSI, Register::RDX, Register::RAX];
 
 struct Search<'a> {
+    units: &'a [Unit],
     over: Over,
     noted: Noted<'a>,
-    shortcuts: Option<Shortcuts>,
+    shortcuts: Option<Shortcuts<'a>>,
     /// Registers that are wanted again where a handler began, by when that was.
     interrupted: FxHashMap<Position, Vec<(Cell, Wanter)>>,
     start: Position,
@@ -73,21 +76,21 @@ struct Search<'a> {
 impl Search<'_> {
     fn over(&mut self, events: &Events) {
         self.noted.slice.passed_over.extend(&events.passed_over);
-        for event in events.all.iter().rev() {
-            match event {
-                Event::Wrote(wrote) if wrote.at <= self.end && wrote.at > self.start => {
+        for happened in events.backwards(self.units) {
+            match happened {
+                Happened::Wrote(wrote) if wrote.at <= self.end && wrote.at > self.start => {
                     if let Some(byte) = self.over.wanted.take_any(wrote.bytes.clone()) {
                         let wanter = self.over.wanted.who_wanted_memory(byte);
                         self.noted.waiting.decide_writing(wrote.by, wanter, byte);
                     }
                 }
-                Event::Signal(signal) if signal.at <= self.end && signal.at > self.start => {
+                Happened::Signal(signal) if signal.at <= self.end && signal.at > self.start => {
                     self.over_signal(signal);
                 }
-                Event::Wrote(_) | Event::Signal(_) => {}
-                Event::Executed(executed) => {
-                    self.over.wanted.turn_to(executed.thread);
-                    self.over_unit(&events.record(executed));
+                Happened::Wrote(_) | Happened::Signal(_) => {}
+                Happened::Executed(record) => {
+                    self.over.wanted.turn_to(record.thread);
+                    self.over_unit(&record);
                 }
             }
         }
@@ -125,13 +128,8 @@ impl Search<'_> {
         }
         for index in (0..record.count).rev() {
             let position = record.position + index as Position;
-            // Where its operands were may not be known: it is passed over.
-            if (self.start..self.end).contains(&position)
-                && let Some(operands) = record.operands(index)
-            {
-                let insn = &record.unit.instructions[index];
-                let instance = Instance { record, index, position, insn, operands };
-                self.over.instruction(&instance, &mut self.noted);
+            if (self.start..self.end).contains(&position) {
+                self.over.instruction(record, index, &mut self.noted);
             }
         }
         if let (Met::New, Some(shortcuts)) = (met, &mut self.shortcuts) {

@@ -1,22 +1,22 @@
 //! The ways over units that were gone before.
 //!
-//! What going back over a unit does to what is wanted depends on little: which of the bytes that
-//! it makes are wanted, which of its instructions belong to the slice anyway, and which of its
-//! accesses are to the same memory. Most units are met in few such ways again and again, so what
-//! follows is found once for each ([`crate::sketch`]) and then only done.
+//! What going back over a unit does to what is wanted depends on little: on its pattern
+//! ([`crate::patterns`]), on which of the bytes that it makes are wanted, and on which of its
+//! instructions belong to the slice anyway. Most units are met in few such ways again and again, so
+//! what follows is found once for each ([`crate::sketch`]) and then only done.
 
 use crate::backward::Dependences;
 use crate::control::Position;
 use crate::events::Record;
 use crate::memory::each_bit;
+use crate::patterns::{MOST, NONE, Patterns, Test};
 use crate::search::Noted;
-use crate::sketch::{Behind, By, Found, MOST, Sketcher};
+use crate::sketch::{Behind, By, Found, Sketcher};
 use crate::waiting::Aside;
-use crate::wanted::{Wanted, Wanter, cell_words};
+use crate::wanted::{Wanted, Wanter};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
-use std::ops::Range;
-use why_effects::{Cell, Place};
+use why_effects::Cell;
 
 /// What came of looking for a shortcut.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,71 +29,70 @@ pub enum Met {
     Unknown,
 }
 
-/// More ways of a unit are not remembered.
+/// More ways of a pattern are not remembered.
 const MOST_WAYS: usize = 64;
 
-pub struct Shortcuts {
-    /// By the ids of records.
-    crossings: Vec<Option<Box<Crossing>>>,
+pub struct Shortcuts<'a> {
+    patterns: &'a Patterns,
+    /// By the numbers of patterns.
+    known: Vec<Known>,
     sketcher: Sketcher,
     control: bool,
-    /// Of the record that is looked at.
+    /// What is wanted of the record that is looked at.
     key: Vec<u64>,
     once: Once,
 }
 
-/// Keys that were met before, or some of them: what comes once is not worth it.
-struct Once(Vec<u32>);
-
-impl Once {
-    const SIZE: usize = 1 << 16;
-
-    /// Whether a key is there; it is from now on.
-    fn is_there(&mut self, id: usize, key: &[u64]) -> bool {
-        let mut hasher = FxHasher::default();
-        (id, key).hash(&mut hasher);
-        let hash = hasher.finish();
-        let seen = &mut self.0[(hash >> 32) as usize % Once::SIZE];
-        std::mem::replace(seen, hash as u32) == hash as u32
-    }
-}
-
-/// A unit, or its first instructions.
-struct Crossing {
-    /// Whether it is so simple that there are shortcuts at all.
-    is_plain: bool,
-    /// Some of its instructions are not shown: then what is shown for them counts, too.
-    hides: bool,
-    /// The cells that it defines, by the word that they are in.
-    defines: Vec<(usize, u64)>,
-    writes: Vec<Write>,
-    /// What stands for its accesses when it is sketched: somewhere else what is at one address
-    /// now may be at two.
-    stand_ins: Vec<Range<u64>>,
-    /// A write, and a later access that may but need not be to the same memory.
-    apart: Vec<(u16, u16)>,
-    /// The last one that was taken is first.
+/// What is known of a pattern.
+#[derive(Default)]
+struct Known {
+    tests: Box<[Test]>,
+    /// The ways that are gone most are in front.
     ways: Vec<Way>,
-}
-
-/// Bytes that a unit writes.
-struct Write {
-    access: usize,
-    offset: u64,
-    size: u32,
+    is_met: bool,
+    is_pruned: bool,
 }
 
 /// What going back over a unit does, met so.
 struct Way {
     key: Box<[u64]>,
+    acts: Box<[Act]>,
     times: u64,
-    /// The instructions that belong to the slice, and the numbers of those who want what they
-    /// are made of.
+    rest: Box<Rest>,
+}
+
+/// What is wanted because of it.
+#[derive(Clone, Copy)]
+enum Act {
+    Cells {
+        word: u16,
+        wanter: Wanter,
+        mask: u64,
+    },
+    /// Cells that were put aside and brought back: they are wanted as before.
+    Keep {
+        word: u16,
+        mask: u64,
+    },
+    Memory {
+        access: u16,
+        wanter: Wanter,
+        mask: u64,
+    },
+    /// What decided, by its number in the record.
+    Decided {
+        number: u16,
+        wanter: Wanter,
+    },
+}
+
+/// What is needed seldom.
+struct Rest {
+    /// Nothing else is to be done.
+    is_empty: bool,
+    /// The instructions that are told of, and the numbers of those who want what they are made of.
     members: u64,
     wanters: Vec<u32>,
-    cells: Vec<(usize, u64, Wanter)>,
-    memory: Vec<(usize, u64, Wanter)>,
-    decided: Vec<(usize, Wanter)>,
     restored: Vec<(usize, [Option<For>; 8])>,
     /// Registers that were put aside, by instruction: the cells that are wanted in front of the
     /// unit, with their numbers.
@@ -106,119 +105,117 @@ enum For {
     Somebody(Wanter),
     /// Whoever wanted it behind the unit.
     SameAsBefore,
+    /// Whoever wants a cell of a register that an instruction put aside.
+    SameAsAside(usize, usize),
 }
 
-impl Crossing {
-    fn of(record: &Record, noted: &Noted) -> Crossing {
-        let (unit, count) = (record.unit, record.count);
-        let instructions = &unit.instructions[..count];
-        let (mut defines, mut writes): (Vec<(usize, u64)>, Vec<Write>) = (Vec::new(), Vec::new());
-        let mut is_plain = count <= MOST;
-        for (index, insn) in instructions.iter().enumerate() {
-            let first = unit.first_access[index];
-            is_plain &= record.operands(index).is_some() && !noted.is_pruned(insn.address);
-            for part in &insn.effects.parts {
-                match &part.to {
-                    Place::Cells(cells) => {
-                        for (word, mask) in cell_words(cells.clone()) {
-                            match defines.iter_mut().find(|(at, _)| *at == word) {
-                                Some((_, all)) => *all |= mask,
-                                None => defines.push((word, mask)),
-                            }
-                        }
-                    }
-                    Place::Memory { operand, bytes } => writes.push(Write {
-                        access: first + operand,
-                        offset: bytes.start.into(),
-                        size: bytes.end - bytes.start,
-                    }),
-                    Place::String { .. } => is_plain = false,
-                }
-            }
-        }
-        let accesses = &unit.plan.accesses[..unit.first_access[count]];
-        let stand_ins = unit.plan.stand_ins(accesses.len()).unwrap_or_default();
-        is_plain &= stand_ins.len() == accesses.len();
-        is_plain &= stand_ins.iter().all(|bytes| bytes.end - bytes.start <= MOST as u64);
-        let mut apart = Vec::new();
-        for write in &writes {
-            let wrote = &accesses[write.access];
-            let later = accesses.iter().enumerate().filter(|(_, access)| {
-                access.instruction > wrote.instruction && !access.moves_with(wrote)
-            });
-            apart.extend(later.map(|(number, _)| (write.access as u16, number as u16)));
-        }
-        apart.dedup();
-        let hides = instructions.iter().any(|insn| !insn.shown);
-        let ways = Vec::new();
-        Crossing { is_plain, hides, defines, writes, stand_ins, apart, ways }
+/// Keys that were met before, or some of them: what comes once is not worth it.
+struct Once(Vec<u32>);
+
+impl Once {
+    const SIZE: usize = 1 << 16;
+
+    /// Whether a key is there; it is from now on.
+    fn is_there(&mut self, pattern: u32, key: &[u64]) -> bool {
+        let mut hasher = FxHasher::default();
+        (pattern, key).hash(&mut hasher);
+        let hash = hasher.finish();
+        let seen = &mut self.0[(hash >> 32) as usize % Once::SIZE];
+        std::mem::replace(seen, hash as u32) == hash as u32
+    }
+}
+
+impl<'a> Shortcuts<'a> {
+    pub fn new(patterns: &'a Patterns, dependences: Dependences, control: bool) -> Shortcuts<'a> {
+        let (sketcher, once) = (Sketcher::new(dependences), Once(vec![0; Once::SIZE]));
+        Shortcuts { patterns, known: Vec::new(), sketcher, control, key: Vec::new(), once }
     }
 
-    /// Whether no access is to the same memory as an earlier write unless it always is.
-    #[inline]
-    fn is_apart(&self, record: &Record) -> bool {
-        self.apart.iter().all(|(write, access)| {
-            let (write, access) =
-                (&record.accesses[usize::from(*write)], &record.accesses[usize::from(*access)]);
-            let wraps = write.end < write.start || access.end < access.start;
-            !wraps && (write.end <= access.start || access.end <= write.start)
-        })
-    }
-
-    /// Begins a key with what is wanted of it; whether anything is.
-    #[inline]
-    fn look(&self, record: &Record, wanted: &Wanted, noted: &Noted, key: &mut Vec<u64>) -> bool {
-        key.clear();
-        let mut any = 0;
-        for (word, mask) in &self.defines {
-            let cells = wanted.registers.cells[*word] & mask;
-            any |= cells;
-            key.push(cells);
+    /// Goes back over a unit if the way is known.
+    pub fn over(&mut self, record: &Record, wanted: &mut Wanted, noted: &mut Noted) -> Met {
+        if record.pattern == NONE {
+            return Met::Unknown;
         }
-        for write in &self.writes {
-            let bytes = wanted.memory.mask(write.at(record), write.size);
-            any |= bytes;
-            key.push(bytes);
+        let number = record.pattern as usize;
+        if self.known.get(number).is_none_or(|known| !known.is_met) {
+            self.meet(record, noted);
+        }
+        let Known { tests, ways, is_pruned, .. } = &mut self.known[number];
+        if *is_pruned {
+            return Met::Unknown;
         }
         let (decide, aside) = noted.waiting.masks(record.position, record.count as u32);
-        key.extend([decide, aside]);
-        any | decide | aside != 0
-    }
-
-    /// Ends a key with what else counts.
-    #[inline]
-    fn describe(&self, record: &Record, noted: &Noted, control: bool, key: &mut Vec<u64>) {
-        /// Instructions of the unit itself are told by their numbers, others are alike.
-        fn index(position: Position, record: &Record) -> u64 {
-            position.checked_sub(record.position).unwrap_or(OTHER)
+        let mut any = decide | aside;
+        self.key.clear();
+        self.key.extend(tests.iter().map(|test| {
+            let found = test.wanted(record, wanted);
+            any |= found;
+            found
+        }));
+        if any == 0 {
+            return Met::Passed;
         }
-        const OTHER: u64 = 0xff;
-        each_bit(key[key.len() - 1], |index| {
+        self.key.extend([decide, aside]);
+        each_bit(aside, |index| {
             let aside = noted.waiting.aside(record.position + Position::from(index));
-            key.push(aside.map_or(0, |aside| aside.cells.into()));
+            self.key.push(aside.map_or(0, |aside| aside.cells.into()));
         });
-        let decided = if control { record.decided } else { &[] };
-        key.push((record.restored.len() << 32 | decided.len()) as u64);
-        for restored in record.restored {
-            key.push(index(restored.by, record) << 32 | index(restored.saved, record));
-        }
-        for decided in decided {
-            let by = decided.by.map_or(OTHER + 1, |by| index(by, record));
-            key.push(u64::from(decided.from) << 32 | by);
-        }
-        if self.hides {
-            key.extend(record.sites.iter().map(|site| u64::from(site.from) << 48 ^ site.call));
-        }
         if let Some(only) = noted.only {
-            key.push(only.mask(record.position, record.count as u32));
+            self.key.push(only.mask(record.position, record.count as u32));
+        }
+        let Some(found) = ways.iter().position(|way| way.key.iter().eq(&self.key)) else {
+            let is_worth = ways.len() < MOST_WAYS && self.once.is_there(record.pattern, &self.key);
+            return if is_worth { Met::New } else { Met::Unknown };
+        };
+        if found > 0 {
+            ways.swap(found, found / 2);
+        }
+        ways[found / 2].go(record, tests, wanted, noted);
+        Met::Passed
+    }
+
+    #[cold]
+    fn meet(&mut self, record: &Record, noted: &Noted) {
+        let number = record.pattern as usize;
+        if self.known.len() <= number {
+            self.known.resize_with(number + 1, Known::default);
+        }
+        let known = &mut self.known[number];
+        known.is_met = true;
+        let instructions = &record.unit.instructions[..record.count];
+        known.is_pruned = instructions.iter().any(|insn| noted.is_pruned(insn.address));
+        if let Some(crossing) = self.patterns.crossing(record.unit, record.count) {
+            known.tests = crossing.tests.as_slice().into();
         }
     }
-}
 
-impl Write {
-    #[inline]
-    fn at(&self, record: &Record) -> u64 {
-        record.accesses[self.access].start.wrapping_add(self.offset)
+    /// The unit was gone over: next time that will be known.
+    pub fn learn(&mut self, record: &Record, noted: &Noted) {
+        let Some(crossing) = self.patterns.crossing(record.unit, record.count) else { return };
+        // Which accesses are to the same memory is part of a pattern only if it has to be.
+        let is_apart = crossing.is_apart(record.starts);
+        let starts = if is_apart { &crossing.stand_ins } else { record.starts };
+        let mut key = self.key.iter().copied();
+        let tests: Vec<(Test, u64)> = crossing.tests.iter().copied().zip(&mut key).collect();
+        let mut next = || key.next().unwrap_or(0);
+        let (decide, aside) = (next(), next());
+        let mut asides = Vec::new();
+        each_bit(aside, |index| asides.push((index as usize, next() as u8)));
+        let behind = Behind { tests: &tests, decide, asides: &asides };
+        let record = &Record { starts, ..*record };
+        let found = self.sketcher.sketch(record, &behind, self.control);
+        let way = Way::of(found, self.key.as_slice().into(), aside, record, noted);
+        self.known[record.pattern as usize].ways.extend(way);
+    }
+
+    /// Counts what was gone by shortcuts.
+    pub fn count(&self, noted: &mut Noted) {
+        for way in self.known.iter().flat_map(|known| &known.ways) {
+            noted.slice.count += way.times * u64::from(way.rest.members.count_ones());
+            if let Some(reasons) = &mut noted.reasons {
+                way.rest.wanters.iter().for_each(|number| reasons.again(*number - 1, way.times));
+            }
+        }
     }
 }
 
@@ -231,39 +228,33 @@ impl Way {
         record: &Record,
         noted: &Noted,
     ) -> Option<Way> {
-        let told = match noted.only {
+        let members = match noted.only {
             Some(only) => found.members & only.mask(record.position, record.count as u32),
             None => found.members,
         };
-        let mut numbers = [Some(0); MOST];
-        if let Some(reasons) = &noted.reasons {
-            each_bit(told, |index| {
-                let insn = &record.unit.instructions[index as usize];
-                let site = if insn.shown { None } else { record.site(index as usize) };
-                numbers[index as usize] = reasons.find(insn, site).map(|number| number + 1);
-            });
-        }
-        let numbers: [u32; MOST] = {
-            let mut all = [0; MOST];
-            for (number, known) in all.iter_mut().zip(numbers) {
-                *number = known?;
-            }
-            all
-        };
+        let numbers = numbers(members, record, noted)?;
         let wanter = |by: By| match by {
             By::Instruction(index, role) => Some(Wanter::new(numbers[index], role)),
             By::Behind | By::Aside(..) => None,
         };
-        let mut asides = Vec::new();
+        let mut asides: Vec<(usize, Vec<(Cell, usize)>)> = Vec::new();
         each_bit(aside, |index| asides.push((index as usize, Vec::new())));
-        let mut cells = Vec::new();
+        let mut acts = Vec::new();
         for (word, mask, by) in found.cells {
-            if let By::Aside(index, number) = by {
-                let own: &mut (usize, Vec<_>) = asides.iter_mut().find(|(at, _)| *at == index)?;
-                each_bit(mask, |bit| own.1.push(((64 * word) as Cell + bit as Cell, number)));
-            } else {
-                cells.push((word, mask, wanter(by)?));
+            match by {
+                By::Aside(index, number) => {
+                    let (_, own) = asides.iter_mut().find(|(at, _)| *at == index)?;
+                    each_bit(mask, |bit| own.push(((64 * word) as Cell + bit as Cell, number)));
+                }
+                By::Behind => acts.push(Act::Keep { word: word as u16, mask }),
+                _ => acts.push(Act::Cells { word: word as u16, mask, wanter: wanter(by)? }),
             }
+        }
+        for (access, mask, by) in found.memory {
+            acts.push(Act::Memory { access: access as u16, mask, wanter: wanter(by)? });
+        }
+        for (number, by) in found.decided {
+            acts.push(Act::Decided { number: number as u16, wanter: wanter(by)? });
         }
         let mut restored = Vec::new();
         for (number, wanters) in found.restored {
@@ -272,60 +263,84 @@ impl Way {
                 *own = match by {
                     None => None,
                     Some(By::Behind) => Some(For::SameAsBefore),
+                    Some(By::Aside(index, cell)) => Some(For::SameAsAside(index, cell)),
                     Some(by) => Some(For::Somebody(wanter(by)?)),
                 };
             }
             restored.push((number, own));
         }
-        let memory = found.memory.into_iter().map(|(at, mask, by)| Some((at, mask, wanter(by)?)));
-        let decided = found.decided.into_iter().map(|(number, by)| Some((number, wanter(by)?)));
-        let (memory, decided) = (memory.collect::<Option<_>>()?, decided.collect::<Option<_>>()?);
         let mut wanters = Vec::new();
-        each_bit(told, |index| wanters.push(numbers[index as usize]));
-        let (times, members) = (0, told);
-        Some(Way { key, times, members, wanters, cells, memory, decided, restored, asides })
+        if noted.reasons.is_some() {
+            each_bit(members, |index| wanters.push(numbers[index as usize]));
+        }
+        let is_empty = restored.is_empty() && asides.is_empty() && !noted.lists;
+        let rest = Box::new(Rest { is_empty, members, wanters, restored, asides });
+        Some(Way { key, acts: acts.into(), times: 0, rest })
     }
 
     /// Goes it.
     #[inline]
-    fn go(
-        &mut self,
-        record: &Record,
-        crossing: (&[(usize, u64)], &[Write]),
-        wanted: &mut Wanted,
-        noted: &mut Noted,
-    ) {
+    fn go(&mut self, record: &Record, tests: &[Test], wanted: &mut Wanted, noted: &mut Noted) {
         self.times += 1;
-        let (defines, writes) = crossing;
-        for (number, wanters) in &self.restored {
-            let restored = &record.restored[*number];
-            let aside = aside_of(restored.kept.cells().start, wanters, wanted);
-            noted.waiting.put_aside(restored.saved, &aside);
+        if !self.rest.is_empty {
+            self.rest.before(record, wanted, noted);
         }
-        for (word, mask) in defines {
-            wanted.registers.cells[*word] &= !mask;
+        for (test, found) in tests.iter().zip(&self.key) {
+            test.take(*found, record, wanted);
         }
-        for (write, mask) in writes.iter().zip(&self.key[defines.len()..]) {
-            if *mask != 0 {
-                wanted.memory.remove(write.at(record), *mask);
+        for act in &self.acts {
+            match *act {
+                Act::Cells { word, wanter, mask } => {
+                    wanted.registers.want(usize::from(word), mask, wanter);
+                }
+                Act::Keep { word, mask } => wanted.registers.cells[usize::from(word)] |= mask,
+                Act::Memory { access, wanter, mask } => {
+                    let at = record.starts[usize::from(access)];
+                    wanted.memory.add_some(at, mask, wanter);
+                }
+                Act::Decided { number, wanter } => {
+                    if let Some(by) = record.decided[usize::from(number)].by() {
+                        noted.waiting.decide(by, wanter);
+                    }
+                }
             }
         }
-        for (word, mask, wanter) in &self.cells {
-            wanted.registers.want(*word, *mask, *wanter);
+        if !self.rest.is_empty {
+            self.rest.behind(record, wanted, noted);
         }
-        for (access, mask, wanter) in &self.memory {
-            wanted.memory.add_some(record.accesses[*access].start, *mask, *wanter);
+    }
+}
+
+impl Rest {
+    /// Before anything is taken: what was brought back is wanted where it was put aside.
+    fn before(&self, record: &Record, wanted: &Wanted, noted: &mut Noted) {
+        for (number, wanters) in &self.restored {
+            let restored = &record.restored[*number];
+            let mut aside = Aside::default();
+            for (cell, wanter) in wanters.iter().enumerate() {
+                let Some(wanter) = *wanter else { continue };
+                aside.cells |= 1 << cell;
+                aside.wanters[cell] = match wanter {
+                    For::Somebody(wanter) => wanter,
+                    For::SameAsBefore => {
+                        wanted.who_wanted_cell(restored.kept.cells().start + cell as Cell)
+                    }
+                    For::SameAsAside(index, cell) => {
+                        let aside = noted.waiting.aside(record.position + index as Position);
+                        aside.map_or(Wanter::default(), |aside| aside.wanters[cell])
+                    }
+                };
+            }
+            noted.waiting.put_aside(restored.saved, &aside);
         }
+    }
+
+    fn behind(&self, record: &Record, wanted: &mut Wanted, noted: &mut Noted) {
         for (index, cells) in &self.asides {
             let aside = noted.waiting.take_aside(record.position + *index as Position);
             for (cell, number) in cells {
                 let wanter = aside.as_ref().map_or(Wanter::default(), |own| own.wanters[*number]);
                 wanted.registers.want(usize::from(cell / 64), 1 << (cell % 64), wanter);
-            }
-        }
-        for (number, wanter) in &self.decided {
-            if let Some(by) = record.decided[*number].by {
-                noted.waiting.decide(by, *wanter);
             }
         }
         if noted.lists {
@@ -340,84 +355,16 @@ impl Way {
     }
 }
 
-/// What is wanted of a register that was brought back.
-fn aside_of(first: Cell, wanters: &[Option<For>; 8], wanted: &Wanted) -> Aside {
-    let mut aside = Aside::default();
-    for (cell, wanter) in wanters.iter().enumerate() {
-        if let Some(wanter) = wanter {
-            aside.cells |= 1 << cell;
-            aside.wanters[cell] = match wanter {
-                For::Somebody(wanter) => *wanter,
-                For::SameAsBefore => wanted.who_wanted_cell(first + cell as Cell),
-            };
-        }
+/// The numbers of those who want what these instructions are made of; none if one has no number.
+fn numbers(members: u64, record: &Record, noted: &Noted) -> Option<[u32; MOST]> {
+    let mut numbers = [0; MOST];
+    let Some(reasons) = &noted.reasons else {
+        return Some(numbers);
+    };
+    for index in (0..record.count).filter(|index| members >> index & 1 == 1) {
+        let insn = &record.unit.instructions[index];
+        let site = if insn.shown { None } else { record.site(index) };
+        numbers[index] = reasons.find(insn, site)? + 1;
     }
-    aside
-}
-
-impl Shortcuts {
-    pub fn new(ids: usize, dependences: Dependences, control: bool) -> Shortcuts {
-        let mut crossings = Vec::new();
-        crossings.resize_with(ids, || None);
-        let (sketcher, once) = (Sketcher::new(dependences), Once(vec![0; Once::SIZE]));
-        Shortcuts { crossings, sketcher, control, key: Vec::new(), once }
-    }
-
-    /// Goes back over a unit if the way is known.
-    pub fn over(&mut self, record: &Record, wanted: &mut Wanted, noted: &mut Noted) -> Met {
-        let crossing = &mut self.crossings[record.id];
-        let crossing = crossing.get_or_insert_with(|| Box::new(Crossing::of(record, noted)));
-        if !crossing.is_plain {
-            return Met::Unknown;
-        }
-        let key = &mut self.key;
-        if !crossing.look(record, wanted, noted, key) {
-            return Met::Passed;
-        }
-        crossing.describe(record, noted, self.control, key);
-        if !crossing.is_apart(record) {
-            return Met::Unknown;
-        }
-        let Some(found) = crossing.ways.iter().position(|way| *way.key == **key) else {
-            let is_worth = self.once.is_there(record.id, key) && crossing.ways.len() < MOST_WAYS;
-            return if is_worth { Met::New } else { Met::Unknown };
-        };
-        if found > 0 {
-            crossing.ways.swap(found, found / 2);
-        }
-        let Crossing { ways, defines, writes, .. } = &mut **crossing;
-        ways[found / 2].go(record, (defines, writes), wanted, noted);
-        Met::Passed
-    }
-
-    /// The unit was gone over: next time that will be known.
-    pub fn learn(&mut self, record: &Record, noted: &Noted) {
-        let Some(crossing) = &mut self.crossings[record.id] else { return };
-        let record = &Record { accesses: &crossing.stand_ins, ..*record };
-        let (mut key, mut cells, mut memory) = (self.key.iter(), Vec::new(), Vec::new());
-        let mut next = || key.next().copied().unwrap_or(0);
-        for (word, _) in &crossing.defines {
-            cells.push((*word, next()));
-        }
-        for write in &crossing.writes {
-            memory.push((write.at(record), next()));
-        }
-        let (decide, aside) = (next(), next());
-        let mut asides = Vec::new();
-        each_bit(aside, |index| asides.push((index as usize, next() as u8)));
-        let behind = Behind { cells: &cells, memory: &memory, decide, asides: &asides };
-        let found = self.sketcher.sketch(record, &behind, self.control);
-        let key = self.key.as_slice().into();
-        crossing.ways.extend(Way::of(found, key, aside, record, noted));
-    }
-
-    /// Counts what was gone by shortcuts.
-    pub fn count(&self, noted: &mut Noted) {
-        for way in self.crossings.iter().flatten().flat_map(|crossing| &crossing.ways) {
-            noted.slice.count += way.times * u64::from(way.members.count_ones());
-            if let Some(reasons) = &mut noted.reasons {
-                way.wanters.iter().for_each(|number| reasons.again(*number - 1, way.times));
-            }
-        }
-    }
+    Some(numbers)
 }

@@ -1,20 +1,19 @@
 //! What going back over a unit does to what is wanted, whatever else is.
 
-use crate::backward::{Backward, Dependences, Made};
+use crate::backward::{Dependences, Made};
 use crate::control::Position;
 use crate::course::Restored;
 use crate::events::Record;
-use crate::memory::each_bit;
+use crate::memory::{bits, each_bit};
 use crate::over::{Instance, Notes, Over};
+use crate::patterns::{MOST, Test};
 use crate::waiting::Aside;
 use crate::wanted::{Role, Wanted, Wanter};
 
 /// What is wanted behind a unit of what it may make.
 pub struct Behind<'a> {
-    /// Cells, by the word that they are in.
-    pub cells: &'a [(usize, u64)],
-    /// Bytes of memory, by where they begin.
-    pub memory: &'a [(u64, u64)],
+    /// What of each test of its crossing.
+    pub tests: &'a [(Test, u64)],
     /// Which of its instructions belong to the slice whatever they make.
     pub decide: u64,
     /// What is wanted of registers that it put aside: the instruction, and which cells.
@@ -46,9 +45,6 @@ pub enum By {
     Aside(usize, usize),
 }
 
-/// Instructions that have a number in a mask.
-pub const MOST: usize = 64;
-
 impl By {
     /// While sketching, numbers stand for them.
     fn wanter(self) -> Wanter {
@@ -76,18 +72,14 @@ pub struct Sketcher {
 
 impl Sketcher {
     pub fn new(dependences: Dependences) -> Sketcher {
-        let (backward, wanted) = (Backward::new(dependences), Wanted::new(true));
-        Sketcher { over: Over { backward, wanted } }
+        Sketcher { over: Over::new(dependences, Wanted::new(true)) }
     }
 
     /// Goes back over a unit with nothing else wanted.
     pub fn sketch(&mut self, record: &Record, behind: &Behind, control: bool) -> Found {
         let Over { wanted, .. } = &mut self.over;
-        for (word, mask) in behind.cells {
-            wanted.registers.want(*word, *mask, By::Behind.wanter());
-        }
-        for (at, mask) in behind.memory {
-            wanted.memory.add_some(*at, *mask, By::Behind.wanter());
+        for (test, mask) in behind.tests {
+            test.want(*mask, By::Behind.wanter(), record, wanted);
         }
         let asides = behind.asides.iter().map(|(index, cells)| (*index, aside(*index, *cells)));
         let mut sketch = Sketch {
@@ -98,12 +90,7 @@ impl Sketcher {
             found: Found::default(),
         };
         for index in (0..record.count).rev() {
-            if let Some(operands) = record.operands(index) {
-                let insn = &record.unit.instructions[index];
-                let position = record.position + index as Position;
-                let instance = Instance { record, index, position, insn, operands };
-                self.over.instruction(&instance, &mut sketch);
-            }
+            self.over.instruction(record, index, &mut sketch);
         }
         let mut found = sketch.found;
         self.take_cells(&mut found);
@@ -126,12 +113,13 @@ impl Sketcher {
     fn take_memory(&mut self, record: &Record, found: &mut Found) {
         let memory = &mut self.over.wanted.memory;
         // Who comes later wanted them first.
-        for (number, bytes) in record.accesses.iter().enumerate().rev() {
-            let instruction = usize::from(record.unit.plan.accesses[number].instruction);
-            let size = bytes.end.wrapping_sub(bytes.start) as u32;
+        let planned = &record.unit.plan.accesses;
+        for (number, start) in record.starts.iter().enumerate().rev() {
+            let instruction = usize::from(planned[number].instruction);
+            let size = planned[number].fixed_size().unwrap_or(0).into();
             let first = found.memory.len();
-            each_bit(memory.mask(bytes.start, size), |bit| {
-                let by = By::of(memory.who(bytes.start.wrapping_add(bit.into())));
+            each_bit(memory.mask(*start, size), |bit| {
+                let by = By::of(memory.who(start.wrapping_add(bit.into())));
                 if !matches!(by, By::Instruction(index, _) if index == instruction) {
                     return;
                 }
@@ -141,8 +129,8 @@ impl Sketcher {
                 }
             });
         }
-        for bytes in record.accesses {
-            memory.take(bytes.clone(), |_| ());
+        for (start, access) in record.starts.iter().zip(planned) {
+            memory.remove(*start, bits(access.fixed_size().unwrap_or(0).into()));
         }
     }
 }
@@ -181,9 +169,9 @@ impl Notes for Sketch<'_> {
 
     fn is_decided(&mut self, instance: &Instance, wanter: Wanter) {
         let index = instance.index;
-        let decided = self.record.decided.iter().rposition(|d| usize::from(d.from) <= index);
+        let decided = self.record.decided.iter().rposition(|d| d.from() <= index);
         let Some(number) = decided.filter(|_| self.control) else { return };
-        let Some(by) = self.record.decided[number].by else { return };
+        let Some(by) = self.record.decided[number].by() else { return };
         if let Some(index) = self.index(by) {
             self.decide |= 1 << index;
         } else if !self.found.decided.iter().any(|(other, _)| *other == number) {

@@ -3,15 +3,16 @@
 use crate::backward::{self, Dependences};
 use crate::control::Position;
 use crate::course::Signal;
-use crate::events::{Event, Events, Record};
+use crate::events::{Events, Happened, Record};
 use crate::forward::Forward;
 use crate::positions::Positions;
 use crate::reasons::{Reasons, Via, Why};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
 use crate::search::TOLD;
-use crate::units::{Known, Turn};
+use crate::units::{Known, Turn, Unit};
 use crate::wanted::{Wanted, Wanter};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
 use why_effects::{Cell, cells};
 
 impl Region {
@@ -30,6 +31,8 @@ impl Region {
         let start = sources.first().map_or(0, |source| source.position);
         let end = sources.iter().map(|source| source.until).min().unwrap_or(0);
         let mut spread = Spread {
+            units: &self.units,
+            operands: Vec::new(),
             forward: Forward::new(Dependences { thin: options.thin }),
             control: !options.data && !options.thin,
             start,
@@ -68,6 +71,8 @@ impl Region {
 
 /// The instructions that values spread to.
 struct Spread<'a> {
+    units: &'a [Unit],
+    operands: Vec<Range<u64>>,
     forward: Forward,
     control: bool,
     start: Position,
@@ -90,9 +95,9 @@ struct Spread<'a> {
 impl Spread<'_> {
     fn over(&mut self, events: &Events) {
         self.slice.passed_over.extend(&events.passed_over);
-        for event in &events.all {
-            match event {
-                Event::Wrote(wrote) => {
+        for happened in events.forwards(self.units) {
+            match happened {
+                Happened::Wrote(wrote) => {
                     // What is read is written first.
                     self.begin_sources_before(wrote.at);
                     if wrote.at > self.start {
@@ -103,12 +108,11 @@ impl Spread<'_> {
                         }
                     }
                 }
-                Event::Signal(signal) => {
+                Happened::Signal(signal) => {
                     self.begin_sources_before(signal.at);
                     self.over_signal(signal);
                 }
-                Event::Executed(executed) => {
-                    let record = events.record(executed);
+                Happened::Executed(record) => {
                     for index in 0..record.count {
                         self.begin_sources_before(record.position + index as Position + 1);
                         self.touched.turn_to(record.thread);
@@ -153,10 +157,12 @@ impl Spread<'_> {
 
     fn over_instruction(&mut self, record: &Record, index: usize) {
         let (insn, position) = (&record.unit.instructions[index], record.position + index as u64);
-        let Some(operands) = record.operands(index) else { return };
-        if !(self.start..self.end).contains(&position) {
+        if !(self.start..self.end).contains(&position)
+            || !record.operands(index, &mut self.operands)
+        {
             return;
         }
+        let operands = &self.operands;
         let decided = record.decided(index);
         let decided = decided.and_then(|decided| self.deciding.get(&decided)).copied();
         let executed = backward::Executed { effects: &insn.effects, operands };

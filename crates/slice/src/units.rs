@@ -39,6 +39,8 @@ pub struct Unit {
     pub first_access: Vec<usize>,
     /// What the course of a run depends on, in order.
     pub steps: Vec<Step>,
+    /// Some of the accesses are to strings.
+    pub has_strings: bool,
     /// The id of a record of it without any instruction.
     pub first_id: usize,
 }
@@ -220,7 +222,8 @@ impl Library {
                 Turn::Call => step(What::Call { back: known.insn.next_ip() }),
             }
         }
-        Unit { instructions, plan, first_access, steps, first_id: 0 }
+        let has_strings = plan.accesses.iter().any(|access| access.fixed_size().is_none());
+        Unit { instructions, plan, first_access, steps, has_strings, first_id: 0 }
     }
 }
 

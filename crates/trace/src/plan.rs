@@ -137,26 +137,42 @@ impl Plan {
 }
 
 impl Plan {
-    /// Bytes that stand for the first accesses: as far away from those that move with them as
-    /// they always are, and far away from all others. None if one is not always of one size, or
-    /// too far away.
-    pub fn stand_ins(&self, count: usize) -> Option<Vec<std::ops::Range<u64>>> {
+    /// Addresses that stand for those of the first accesses: as far away from those that move with
+    /// them as they always are, and far away from all others. None if one is too far away.
+    pub fn stand_ins(&self, count: usize) -> Option<Vec<u64>> {
         const FAR: u32 = 48;
         const NEAR: u64 = 1 << (FAR - 2);
         let accesses = &self.accesses[..count];
         let stand_in = |access: &Planned| {
-            let PlannedSize::Bytes(size) = access.size else { return None };
             let first = accesses.iter().position(|other| other.moves_with(access))?;
             let away = access.address.plus.wrapping_sub(accesses[first].address.plus);
             let start = ((first as u64 + 1) << FAR).wrapping_add(away);
             let is_near = away.wrapping_add(NEAR) < 2 * NEAR;
-            is_near.then(|| start..start + u64::from(size))
+            is_near.then_some(start)
         };
         accesses.iter().map(stand_in).collect()
     }
 }
 
 impl Planned {
+    /// Its size, if that is always the same.
+    #[inline]
+    pub fn fixed_size(&self) -> Option<u16> {
+        match self.size {
+            PlannedSize::Bytes(size) => Some(size),
+            PlannedSize::Moved { .. } => None,
+        }
+    }
+
+    /// Its lowest address.
+    #[inline]
+    pub fn start(&self, values: &Values) -> u64 {
+        match self.size {
+            PlannedSize::Bytes(_) => self.address.of(&values.0),
+            PlannedSize::Moved { .. } => self.range(values).0,
+        }
+    }
+
     /// Whether it is always as far away from another access as it was once.
     pub fn moves_with(&self, other: &Planned) -> bool {
         self.address.value == other.address.value
