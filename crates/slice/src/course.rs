@@ -329,11 +329,9 @@ impl Course {
         };
         let unit = &known[number];
         let Course { thread, others, filter, position, .. } = self;
-        if let Some(first) = unit.instructions.first() {
-            thread.unwound(thread.before.stack, first.address, thread.last, filter);
-        }
-        if let (Some(from), Some(first)) = (thread.jumped_from.take(), unit.instructions.first())
-            && !first.shown
+        thread.unwound(thread.before.stack, unit.address, thread.last, filter);
+        if let Some(from) = thread.jumped_from.take()
+            && !unit.is_shown
         {
             thread.leave(from);
         }
@@ -377,9 +375,9 @@ impl Course {
                     room.restored.extend(saved.map(restored));
                     continue;
                 }
-                What::Unwind => {
+                What::Unwind { address } => {
                     if let Some(stack) = stack_before()
-                        && thread.unwound(stack, unit.instructions[index].address, here - 1, filter)
+                        && thread.unwound(stack, address, here - 1, filter)
                     {
                         room.sites.push(Site::new(index, thread.site()));
                     }
@@ -390,8 +388,8 @@ impl Course {
                     room.sites.push(Site::new(index, from));
                     continue;
                 }
-                What::Meet => {
-                    thread.control.at(unit.instructions[index].address);
+                What::Meet { address } => {
+                    thread.control.at(address);
                     index
                 }
                 What::Branch { meet } => {
@@ -420,7 +418,7 @@ impl Course {
         }
         if executed > 0 {
             thread.last = *position + executed as Position - 1;
-            thread.jumped_from = unit.instructions[executed - 1].jumps_from();
+            thread.jumped_from = unit.jumps_from[executed];
         }
         // Otherwise it is told before the thread goes on.
         thread.before.stack = stack.unwrap_or(0);

@@ -213,7 +213,7 @@ impl<'a> Finder<'a> {
             describe_overlaps(&mut self.key, unit, starts);
         }
         let (number, key) = &mut self.last[id];
-        if **key != *self.key {
+        if !key.iter().eq(&self.key) {
             *number = self.all.number(&self.key);
             *key = self.key.as_slice().into();
         }

@@ -38,27 +38,53 @@ pub struct Shortcuts<'a> {
     known: Vec<Known>,
     sketcher: Sketcher,
     control: bool,
-    /// What is wanted of the record that is looked at.
-    key: Vec<u64>,
+    /// Of the record that is looked at.
+    key: Key,
     once: Once,
+}
+
+/// What a way is known by.
+#[derive(Default)]
+struct Key {
+    tests: Vec<u64>,
+    waits: Waits,
+    /// What is wanted of registers that were put aside; and which of the instructions are told of,
+    /// if not all are.
+    others: Vec<u64>,
 }
 
 /// What is known of a pattern.
 #[derive(Default)]
 struct Known {
-    tests: Box<[Test]>,
-    /// The ways that are gone most are in front.
-    ways: Vec<Way>,
     is_met: bool,
     is_pruned: bool,
+    /// The ways that are gone most are in front.
+    ways: Vec<Way>,
+    tests: Box<[Test]>,
 }
 
 /// What going back over a unit does, met so.
 struct Way {
-    key: Box<[u64]>,
+    /// What is wanted of what it may make.
+    tests: Box<[(Test, u64)]>,
+    waits: Waits,
+    /// What else was looked at.
+    others: Box<[u64]>,
     acts: Box<[Act]>,
+    /// Nothing but that is to be done.
+    is_simple: bool,
+    /// Nothing at all is, and nothing belongs to the slice.
+    is_nothing: bool,
     times: u64,
     rest: Box<Rest>,
+}
+
+/// Which instructions belong to the slice whatever they make, and which have put aside something
+/// that is wanted.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Waits {
+    decide: u64,
+    aside: u64,
 }
 
 /// What is wanted because of it.
@@ -87,9 +113,8 @@ enum Act {
 }
 
 /// What is needed seldom.
+#[derive(Default)]
 struct Rest {
-    /// Nothing else is to be done.
-    is_empty: bool,
     /// The instructions that are told of, and the numbers of those who want what they are made of.
     members: u64,
     wanters: Vec<u32>,
@@ -116,9 +141,10 @@ impl Once {
     const SIZE: usize = 1 << 16;
 
     /// Whether a key is there; it is from now on.
-    fn is_there(&mut self, pattern: u32, key: &[u64]) -> bool {
+    fn is_there(&mut self, pattern: u32, key: &Key) -> bool {
         let mut hasher = FxHasher::default();
-        (pattern, key).hash(&mut hasher);
+        let Key { tests, waits, others } = key;
+        (pattern, tests, waits.decide, waits.aside, others).hash(&mut hasher);
         let hash = hasher.finish();
         let seen = &mut self.0[(hash >> 32) as usize % Once::SIZE];
         std::mem::replace(seen, hash as u32) == hash as u32
@@ -128,7 +154,7 @@ impl Once {
 impl<'a> Shortcuts<'a> {
     pub fn new(patterns: &'a Patterns, dependences: Dependences, control: bool) -> Shortcuts<'a> {
         let (sketcher, once) = (Sketcher::new(dependences), Once(vec![0; Once::SIZE]));
-        Shortcuts { patterns, known: Vec::new(), sketcher, control, key: Vec::new(), once }
+        Shortcuts { patterns, known: Vec::new(), sketcher, control, key: Key::default(), once }
     }
 
     /// Goes back over a unit if the way is known.
@@ -145,32 +171,30 @@ impl<'a> Shortcuts<'a> {
             return Met::Unknown;
         }
         let (decide, aside) = noted.waiting.masks(record.position, record.count as u32);
-        let mut any = decide | aside;
-        self.key.clear();
-        self.key.extend(tests.iter().map(|test| {
-            let found = test.wanted(record, wanted);
-            any |= found;
-            found
-        }));
-        if any == 0 {
-            return Met::Passed;
-        }
-        self.key.extend([decide, aside]);
+        let key = &mut self.key;
+        key.waits = Waits { decide, aside };
+        key.others.clear();
         each_bit(aside, |index| {
             let aside = noted.waiting.aside(record.position + Position::from(index));
-            self.key.push(aside.map_or(0, |aside| aside.cells.into()));
+            key.others.push(aside.map_or(0, |aside| aside.cells.into()));
         });
         if let Some(only) = noted.only {
-            self.key.push(only.mask(record.position, record.count as u32));
+            key.others.push(only.mask(record.position, record.count as u32));
         }
-        let Some(found) = ways.iter().position(|way| way.key.iter().eq(&self.key)) else {
-            let is_worth = ways.len() < MOST_WAYS && self.once.is_there(record.pattern, &self.key);
+        let Some(found) = ways.iter().position(|way| way.is_met(key, record, wanted)) else {
+            key.tests.clear();
+            key.tests.extend(tests.iter().map(|test| test.wanted(record, wanted)));
+            if key.wants_nothing() {
+                ways.push(Way::nothing(tests));
+                return Met::Passed;
+            }
+            let is_worth = ways.len() < MOST_WAYS && self.once.is_there(record.pattern, key);
             return if is_worth { Met::New } else { Met::Unknown };
         };
         if found > 0 {
             ways.swap(found, found / 2);
         }
-        ways[found / 2].go(record, tests, wanted, noted);
+        ways[found / 2].go(record, wanted, noted);
         Met::Passed
     }
 
@@ -195,16 +219,17 @@ impl<'a> Shortcuts<'a> {
         // Which accesses are to the same memory is part of a pattern only if it has to be.
         let is_apart = crossing.is_apart(record.starts);
         let starts = if is_apart { &crossing.stand_ins } else { record.starts };
-        let mut key = self.key.iter().copied();
-        let tests: Vec<(Test, u64)> = crossing.tests.iter().copied().zip(&mut key).collect();
-        let mut next = || key.next().unwrap_or(0);
-        let (decide, aside) = (next(), next());
-        let mut asides = Vec::new();
-        each_bit(aside, |index| asides.push((index as usize, next() as u8)));
-        let behind = Behind { tests: &tests, decide, asides: &asides };
+        let Key { tests, waits, others } = &self.key;
+        let tests: Vec<(Test, u64)> =
+            crossing.tests.iter().copied().zip(tests.iter().copied()).collect();
+        let (mut asides, mut cells) = (Vec::new(), others.iter());
+        each_bit(waits.aside, |index| {
+            asides.push((index as usize, cells.next().map_or(0, |cells| *cells as u8)));
+        });
+        let behind = Behind { tests: &tests, decide: waits.decide, asides: &asides };
         let record = &Record { starts, ..*record };
         let found = self.sketcher.sketch(record, &behind, self.control);
-        let way = Way::of(found, self.key.as_slice().into(), aside, record, noted);
+        let way = Way::of(found, tests, *waits, others, record, noted);
         self.known[record.pattern as usize].ways.extend(way);
     }
 
@@ -219,12 +244,42 @@ impl<'a> Shortcuts<'a> {
     }
 }
 
+impl Key {
+    fn wants_nothing(&self) -> bool {
+        self.waits == Waits::default() && self.tests.iter().all(|found| *found == 0)
+    }
+}
+
 impl Way {
+    /// Where nothing is wanted nothing is done.
+    fn nothing(tests: &[Test]) -> Way {
+        Way {
+            tests: tests.iter().map(|test| (*test, 0)).collect(),
+            waits: Waits::default(),
+            others: Box::default(),
+            acts: Box::default(),
+            is_simple: true,
+            is_nothing: true,
+            times: 0,
+            rest: Box::default(),
+        }
+    }
+
+    /// Whether the way over a record is this one.
+    #[inline]
+    fn is_met(&self, key: &Key, record: &Record, wanted: &Wanted) -> bool {
+        self.waits == key.waits
+            && self.tests.iter().all(|(test, found)| test.wanted(record, wanted) == *found)
+            // Of slices of few numbers this is faster than to compare them as a whole.
+            && (self.is_nothing || self.others.iter().eq(&key.others))
+    }
+
     /// None if there is more to it than can be told.
     fn of(
         found: Found,
-        key: Box<[u64]>,
-        aside: u64,
+        tests: Vec<(Test, u64)>,
+        waits: Waits,
+        others: &[u64],
         record: &Record,
         noted: &Noted,
     ) -> Option<Way> {
@@ -238,7 +293,7 @@ impl Way {
             By::Behind | By::Aside(..) => None,
         };
         let mut asides: Vec<(usize, Vec<(Cell, usize)>)> = Vec::new();
-        each_bit(aside, |index| asides.push((index as usize, Vec::new())));
+        each_bit(waits.aside, |index| asides.push((index as usize, Vec::new())));
         let mut acts = Vec::new();
         for (word, mask, by) in found.cells {
             match by {
@@ -273,19 +328,21 @@ impl Way {
         if noted.reasons.is_some() {
             each_bit(members, |index| wanters.push(numbers[index as usize]));
         }
-        let is_empty = restored.is_empty() && asides.is_empty() && !noted.lists;
-        let rest = Box::new(Rest { is_empty, members, wanters, restored, asides });
-        Some(Way { key, acts: acts.into(), times: 0, rest })
+        let is_simple = restored.is_empty() && asides.is_empty() && !noted.lists;
+        let rest = Box::new(Rest { members, wanters, restored, asides });
+        let (tests, others, acts) = (tests.into(), others.into(), acts.into());
+        let (is_nothing, times) = (false, 0);
+        Some(Way { tests, waits, others, acts, is_simple, is_nothing, times, rest })
     }
 
     /// Goes it.
     #[inline]
-    fn go(&mut self, record: &Record, tests: &[Test], wanted: &mut Wanted, noted: &mut Noted) {
+    fn go(&mut self, record: &Record, wanted: &mut Wanted, noted: &mut Noted) {
         self.times += 1;
-        if !self.rest.is_empty {
+        if !self.is_simple {
             self.rest.before(record, wanted, noted);
         }
-        for (test, found) in tests.iter().zip(&self.key) {
+        for (test, found) in &self.tests {
             test.take(*found, record, wanted);
         }
         for act in &self.acts {
@@ -305,7 +362,7 @@ impl Way {
                 }
             }
         }
-        if !self.rest.is_empty {
+        if !self.is_simple {
             self.rest.behind(record, wanted, noted);
         }
     }

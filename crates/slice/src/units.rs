@@ -34,6 +34,11 @@ pub trait Ways {
 
 pub struct Unit {
     pub instructions: Vec<Arc<Known>>,
+    /// The address of the first, and whether it is shown.
+    pub address: u64,
+    pub is_shown: bool,
+    /// For each number of instructions, where the last of them is, if it is shown and jumps.
+    pub jumps_from: Vec<Option<u64>>,
     pub plan: Plan,
     /// Where the accesses of each instruction begin among those of the plan.
     pub first_access: Vec<usize>,
@@ -91,11 +96,11 @@ pub struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// Before it the stack pointer may have come back to where it was before a call.
-    Unwind,
+    Unwind { address: u64 },
     /// A jump from code that is shown has led to code that is not.
     Leave { from: u64 },
     /// The ways from a branch may meet there.
-    Meet,
+    Meet { address: u64 },
     /// It may put a register aside or bring it back.
     Keep,
     /// It writes to memory: which access of the plan.
@@ -195,14 +200,14 @@ impl Library {
             let operands = first_access[index]..first_access[index + 1];
             let mut step = |what| steps.push(Step { index, what });
             if index > 0 && plan.may_raise_stack(index) {
-                step(What::Unwind);
+                step(What::Unwind { address: known.address });
             }
             let before = index.checked_sub(1).map(|before| &instructions[before]);
             if let Some(from) = before.and_then(|before| before.leaves_to(known)) {
                 step(What::Leave { from });
             }
             if known.may_meet {
-                step(What::Meet);
+                step(What::Meet { address: known.address });
             }
             // Otherwise it is not known what it does.
             if operands.len() == known.effects.operands.len() {
@@ -223,7 +228,21 @@ impl Library {
             }
         }
         let has_strings = plan.accesses.iter().any(|access| access.fixed_size().is_none());
-        Unit { instructions, plan, first_access, steps, has_strings, first_id: 0 }
+        let (address, is_shown) =
+            instructions.first().map_or((0, true), |first| (first.address, first.shown));
+        let jumps = instructions.iter().map(|known| known.jumps_from());
+        let jumps_from = std::iter::once(None).chain(jumps).collect();
+        Unit {
+            instructions,
+            address,
+            is_shown,
+            jumps_from,
+            plan,
+            first_access,
+            steps,
+            has_strings,
+            first_id: 0,
+        }
     }
 }
 

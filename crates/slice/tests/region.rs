@@ -9,7 +9,7 @@ use std::sync::Arc;
 use why_effects::{Cell, Effects, Place, Size, effects};
 use why_flow::{Graph, PostDominators};
 use why_slice::Ways;
-use why_slice::reasons::Why;
+use why_slice::reasons::{Reason, Why};
 use why_slice::region::{Builder, Criterion, Options, Region, Slice};
 use why_trace::shape::{Planner, Shape};
 use why_trace::{FIRST_UNIT_ID, STACK, THREAD};
@@ -487,6 +487,9 @@ fn slices_are_those_of_the_naive_way() {
                 let slice = region.slice(&criterion, options).unwrap();
                 assert!(slice.passed_over.is_empty());
                 has_reasons(&slice);
+                let instances = Options { reasons: Why::Instances, ..options };
+                let instances = region.slice(&criterion, instances).unwrap();
+                are_those_of_instances(&slice, &instances);
                 let without = Options { reasons: Why::Nothing, ..options };
                 let bare = region.slice(&criterion, without).unwrap();
                 assert_eq!(bare, Slice { reasons: Vec::new(), ..slice.clone() });
@@ -526,6 +529,21 @@ fn has_reasons(slice: &Slice) {
     for reason in &slice.reasons {
         let wanter = reason.wanter.map(|wanter| &slice.reasons[wanter]);
         assert!(wanter.is_none_or(|wanter| wanter.position > reason.position), "{reason:x?}");
+    }
+}
+
+/// The reasons of code are those of each instruction's last instance. Instances are gone over one by
+/// one, the others by shortcuts.
+fn are_those_of_instances(slice: &Slice, instances: &Slice) {
+    let known_by = |reason: &Reason| (reason.address, reason.site);
+    assert_eq!(slice.instructions, instances.instructions);
+    for reason in &slice.reasons {
+        let mut same = instances.reasons.iter().filter(|r| known_by(r) == known_by(reason));
+        let last = same.next().expect("an instance");
+        let wanter = |of: &Slice, wanter: Option<usize>| wanter.map(|w| known_by(&of.reasons[w]));
+        assert_eq!(wanter(slice, reason.wanter), wanter(instances, last.wanter), "{reason:x?}");
+        let (times, wanter) = (1 + same.count() as u64, reason.wanter);
+        assert_eq!(*reason, Reason { times, wanter, ..last.clone() });
     }
 }
 
