@@ -68,7 +68,7 @@ impl Region {
     pub(crate) fn each_chunk(
         &self,
         chunks: &[usize],
-        mut each: impl FnMut(&Events),
+        mut each: impl FnMut(&Events) -> Result<(), RegionError>,
     ) -> Result<(), RegionError> {
         /// More would wait for the one who goes through them, and take memory.
         const MOST: usize = 4;
@@ -90,9 +90,9 @@ impl Region {
             for number in 0..chunks.len() {
                 let (to, from) = &workers[number % workers.len()];
                 match from.recv().map_err(|_| RegionError::Damaged)?? {
-                    Decoded::Kept(events) => each(&events),
+                    Decoded::Kept(events) => each(&events)?,
                     Decoded::Room(events) => {
-                        each(&events);
+                        each(&events)?;
                         let _ = to.send(events);
                     }
                 }

@@ -156,6 +156,12 @@ impl Memory {
         page.and_then(|page| page.wanters.get((at % PAGE) as usize)).copied().unwrap_or_default()
     }
 
+    /// How much memory that takes.
+    pub fn size(&self) -> usize {
+        let wanters = if self.asks { PAGE as usize * size_of::<Wanter>() } else { 0 };
+        self.pages.len() * (size_of::<Page>() + wanters)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.pages.iter().all(|page| page.words.iter().all(|word| *word == 0))
     }

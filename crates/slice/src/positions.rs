@@ -3,16 +3,56 @@
 use crate::control::Position;
 use crate::memory::bits;
 
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Positions(Vec<u64>);
 
 impl Positions {
     /// Room for positions below this one.
     pub fn up_to(end: Position) -> Positions {
-        Positions(vec![0; (end / 64 + 1) as usize])
+        // One more word, so that the next positions never end.
+        Positions(vec![0; (end / 64 + 2) as usize])
     }
 
     pub fn add(&mut self, position: Position) {
         self.0[(position / 64) as usize] |= 1 << (position % 64);
+    }
+
+    /// Those of the next 64 positions that have a bit.
+    #[inline]
+    pub fn add_mask(&mut self, position: Position, mask: u64) {
+        let (word, shift) = ((position / 64) as usize, (position % 64) as u32);
+        self.0[word] |= mask << shift;
+        let above = mask.checked_shr(64 - shift).unwrap_or(0);
+        if above != 0 {
+            self.0[word + 1] |= above;
+        }
+    }
+
+    pub fn remove(&mut self, position: Position) {
+        if let Some(word) = self.0.get_mut((position / 64) as usize) {
+            *word &= !(1 << (position % 64));
+        }
+    }
+
+    /// Those that are not among others.
+    pub fn without(mut self, others: &Positions) -> Positions {
+        self.0.iter_mut().zip(&others.0).for_each(|(own, other)| *own &= !other);
+        self
+    }
+
+    /// Those and others.
+    pub fn and(mut self, others: &Positions) -> Positions {
+        self.0.iter_mut().zip(&others.0).for_each(|(own, other)| *own |= other);
+        self
+    }
+
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// How much memory they take.
+    pub fn size(&self) -> usize {
+        size_of_val(self.0.as_slice())
     }
 
     pub fn has(&self, position: Position) -> bool {

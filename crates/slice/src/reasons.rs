@@ -99,6 +99,11 @@ impl Reasons {
         }
     }
 
+    /// How much memory they take.
+    pub fn size(&self) -> usize {
+        size_of_val(self.all.as_slice())
+    }
+
     /// That one holds so many times more.
     pub fn again(&mut self, number: u32, times: u64) {
         self.all[number as usize].times += times;

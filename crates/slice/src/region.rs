@@ -27,6 +27,8 @@ pub enum RegionError {
     Unknown(#[from] Unknown),
     #[error("a chunk of the trace is damaged")]
     Damaged,
+    #[error("the slice takes more than {limit} MB of memory")]
+    TooLarge { limit: usize },
     #[error("cannot keep the trace: {0}")]
     System(#[from] std::io::Error),
 }
@@ -219,17 +221,30 @@ pub struct Options<'a> {
     pub data: bool,
     /// Say why instructions belong to the slice.
     pub reasons: Why,
-    /// It is enough to say how many instructions belong to a slice backwards.
+    /// It is enough to say how many instructions belong to a slice, and which positions they have.
     pub count_only: bool,
+    /// To take more memory than so many bytes is an error.
+    pub memory: Option<usize>,
     /// Only these are told of: what else a slice backwards goes through is not.
     pub only: Option<&'a Positions>,
+}
+
+impl Options<'_> {
+    /// It is an error to take more memory than is allowed.
+    pub(crate) fn check_memory(&self, taken: usize) -> Result<(), RegionError> {
+        match self.memory {
+            Some(limit) if taken > limit => Err(RegionError::TooLarge { limit: limit >> 20 }),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What belongs to a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// Positions and addresses of instructions, the last first; and how many there are.
+    /// Positions and addresses of instructions, the last first, unless it was enough to count them.
     pub instructions: Vec<(Position, u64)>,
+    pub positions: Positions,
     pub count: u64,
     /// The addresses of instructions that were executed on the way and of which it is not
     /// known what they did: some of the slice may be missing.
@@ -239,6 +254,13 @@ pub struct Slice {
     pub pruned: u64,
     /// Why they belong to the slice, if that was asked for; the first is the last executed.
     pub reasons: Vec<Reason>,
+}
+
+impl Slice {
+    /// How much memory it takes.
+    pub(crate) fn size(&self) -> usize {
+        size_of_val(self.instructions.as_slice()) + self.positions.size()
+    }
 }
 
 impl Region {

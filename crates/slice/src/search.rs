@@ -34,7 +34,7 @@ impl Region {
             pruned: &criterion.pruned,
             only: options.only,
             lists: !options.count_only,
-            slice: Slice::default(),
+            slice: Slice { positions: Positions::up_to(end.min(self.length)), ..Slice::default() },
         };
         if let Some(address) = criterion.address.filter(|_| noted.control)
             && let Some(decided) = self.decided(criterion.position, criterion.thread, address)?
@@ -54,7 +54,10 @@ impl Region {
             self.chunks[*index].before.position < criterion.position && !is_before
         };
         let chunks: Vec<usize> = (0..self.chunks.len()).rev().filter(concerned).collect();
-        self.each_chunk(&chunks, |events| search.over(events))?;
+        self.each_chunk(&chunks, |events| {
+            search.over(events);
+            options.check_memory(search.size())
+        })?;
         Ok(search.finish())
     }
 }
@@ -137,6 +140,14 @@ impl Search<'_> {
         }
     }
 
+    /// How much memory is taken.
+    fn size(&self) -> usize {
+        let Noted { waiting, slice, reasons, .. } = &self.noted;
+        let shortcuts = self.shortcuts.as_ref().map_or(0, |shortcuts| shortcuts.size());
+        let reasons = reasons.as_ref().map_or(0, |reasons| reasons.size());
+        slice.size() + waiting.size() + self.over.wanted.memory.size() + shortcuts + reasons
+    }
+
     fn finish(mut self) -> Slice {
         if let Some(shortcuts) = self.shortcuts {
             shortcuts.count(&mut self.noted);
@@ -192,6 +203,7 @@ impl Notes for Noted<'_> {
             return Some(Wanter::default());
         }
         self.slice.count += 1;
+        self.slice.positions.add(position);
         if self.lists {
             self.slice.instructions.push((position, insn.address));
         }

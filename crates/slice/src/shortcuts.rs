@@ -41,6 +41,8 @@ pub struct Shortcuts<'a> {
     /// Of the record that is looked at.
     key: Key,
     once: Once,
+    /// How many ways there are.
+    learnt: usize,
 }
 
 /// What a way is known by.
@@ -76,6 +78,8 @@ struct Way {
     /// Nothing at all is, and nothing belongs to the slice.
     is_nothing: bool,
     times: u64,
+    /// The instructions that are told of.
+    members: u64,
     rest: Box<Rest>,
 }
 
@@ -115,8 +119,7 @@ enum Act {
 /// What is needed seldom.
 #[derive(Default)]
 struct Rest {
-    /// The instructions that are told of, and the numbers of those who want what they are made of.
-    members: u64,
+    /// The numbers of those who want what the instructions that are told of are made of.
     wanters: Vec<u32>,
     restored: Vec<(usize, [Option<For>; 8])>,
     /// Registers that were put aside, by instruction: the cells that are wanted in front of the
@@ -154,7 +157,21 @@ impl Once {
 impl<'a> Shortcuts<'a> {
     pub fn new(patterns: &'a Patterns, dependences: Dependences, control: bool) -> Shortcuts<'a> {
         let (sketcher, once) = (Sketcher::new(dependences), Once(vec![0; Once::SIZE]));
-        Shortcuts { patterns, known: Vec::new(), sketcher, control, key: Key::default(), once }
+        Shortcuts {
+            patterns,
+            known: Vec::new(),
+            sketcher,
+            control,
+            key: Key::default(),
+            once,
+            learnt: 0,
+        }
+    }
+
+    /// How much memory that takes, or a little less.
+    pub fn size(&self) -> usize {
+        const WAY: usize = size_of::<Way>() + size_of::<Rest>() + 16 * size_of::<Act>();
+        size_of_val(self.known.as_slice()) + self.learnt * WAY
     }
 
     /// Goes back over a unit if the way is known.
@@ -186,6 +203,7 @@ impl<'a> Shortcuts<'a> {
             key.tests.extend(tests.iter().map(|test| test.wanted(record, wanted)));
             if key.wants_nothing() {
                 ways.push(Way::nothing(tests));
+                self.learnt += 1;
                 return Met::Passed;
             }
             let is_worth = ways.len() < MOST_WAYS && self.once.is_there(record.pattern, key);
@@ -231,12 +249,13 @@ impl<'a> Shortcuts<'a> {
         let found = self.sketcher.sketch(record, &behind, self.control);
         let way = Way::of(found, tests, *waits, others, record, noted);
         self.known[record.pattern as usize].ways.extend(way);
+        self.learnt += 1;
     }
 
     /// Counts what was gone by shortcuts.
     pub fn count(&self, noted: &mut Noted) {
         for way in self.known.iter().flat_map(|known| &known.ways) {
-            noted.slice.count += way.times * u64::from(way.rest.members.count_ones());
+            noted.slice.count += way.times * u64::from(way.members.count_ones());
             if let Some(reasons) = &mut noted.reasons {
                 way.rest.wanters.iter().for_each(|number| reasons.again(*number - 1, way.times));
             }
@@ -261,6 +280,7 @@ impl Way {
             is_simple: true,
             is_nothing: true,
             times: 0,
+            members: 0,
             rest: Box::default(),
         }
     }
@@ -329,16 +349,17 @@ impl Way {
             each_bit(members, |index| wanters.push(numbers[index as usize]));
         }
         let is_simple = restored.is_empty() && asides.is_empty() && !noted.lists;
-        let rest = Box::new(Rest { members, wanters, restored, asides });
+        let rest = Box::new(Rest { wanters, restored, asides });
         let (tests, others, acts) = (tests.into(), others.into(), acts.into());
         let (is_nothing, times) = (false, 0);
-        Some(Way { tests, waits, others, acts, is_simple, is_nothing, times, rest })
+        Some(Way { tests, waits, others, acts, is_simple, is_nothing, times, members, rest })
     }
 
     /// Goes it.
     #[inline]
     fn go(&mut self, record: &Record, wanted: &mut Wanted, noted: &mut Noted) {
         self.times += 1;
+        noted.slice.positions.add_mask(record.position, self.members);
         if !self.is_simple {
             self.rest.before(record, wanted, noted);
         }
@@ -364,6 +385,19 @@ impl Way {
         }
         if !self.is_simple {
             self.rest.behind(record, wanted, noted);
+            self.list(record, noted);
+        }
+    }
+}
+
+impl Way {
+    fn list(&self, record: &Record, noted: &mut Noted) {
+        if noted.lists {
+            let indices = (0..record.count).rev().filter(|index| self.members >> index & 1 == 1);
+            noted.slice.instructions.extend(indices.map(|index| {
+                let address = record.unit.instructions[index].address;
+                (record.position + index as Position, address)
+            }));
         }
     }
 }
@@ -398,15 +432,6 @@ impl Rest {
             for (cell, number) in cells {
                 let wanter = aside.as_ref().map_or(Wanter::default(), |own| own.wanters[*number]);
                 wanted.registers.want(usize::from(cell / 64), 1 << (cell % 64), wanter);
-            }
-        }
-        if noted.lists {
-            let mut left = self.members;
-            while left != 0 {
-                let index = (63 - left.leading_zeros()) as usize;
-                let address = record.unit.instructions[index].address;
-                noted.slice.instructions.push((record.position + index as Position, address));
-                left &= !(1 << index);
             }
         }
     }

@@ -44,7 +44,8 @@ impl Region {
             stored: FxHashMap::default(),
             interrupted: FxHashMap::default(),
             reasons: Reasons::of(options.reasons),
-            slice: Slice::default(),
+            lists: !options.count_only,
+            slice: Slice { positions: Positions::up_to(self.length), ..Slice::default() },
         };
         let concerned = |index: &usize| {
             let next = self.chunks.get(index + 1);
@@ -52,20 +53,18 @@ impl Region {
                 && next.is_none_or(|next| next.before.position > start)
         };
         let chunks: Vec<usize> = (0..self.chunks.len()).filter(concerned).collect();
-        self.each_chunk(&chunks, |events| spread.over(events))?;
+        self.each_chunk(&chunks, |events| {
+            spread.over(events);
+            options.check_memory(spread.size())
+        })?;
         let Spread { mut slice, put_aside, reasons, .. } = spread;
-        slice.instructions.retain(|(position, _)| !put_aside.contains(position));
-        slice.instructions.reverse();
-        slice.count = slice.instructions.len() as u64;
+        put_aside.iter().for_each(|position| slice.positions.remove(*position));
+        let Slice { instructions, positions, .. } = &mut slice;
+        instructions.retain(|(position, _)| positions.has(*position));
+        instructions.reverse();
+        slice.count = slice.positions.count();
         slice.reasons = reasons.map(|reasons| reasons.all).unwrap_or_default();
         Ok(slice)
-    }
-
-    /// The positions of a slice, to look them up.
-    pub fn positions(&self, slice: &Slice) -> Positions {
-        let mut positions = Positions::up_to(self.length);
-        slice.instructions.iter().for_each(|(position, _)| positions.add(*position));
-        positions
     }
 }
 
@@ -89,6 +88,7 @@ struct Spread<'a> {
     /// What was touched of registers when a handler began, by when that was.
     interrupted: FxHashMap<Position, Vec<(Cell, Wanter)>>,
     reasons: Option<Reasons>,
+    lists: bool,
     slice: Slice,
 }
 
@@ -121,6 +121,13 @@ impl Spread<'_> {
                 }
             }
         }
+    }
+
+    /// How much memory is taken.
+    fn size(&self) -> usize {
+        let reasons = self.reasons.as_ref().map_or(0, |reasons| reasons.size());
+        let apart = self.deciding.len() + self.put_aside.len() + self.stored.len();
+        self.slice.size() + self.touched.memory.size() + reasons + 64 * apart
     }
 
     /// Behind a handler registers are what they were before it.
@@ -201,7 +208,10 @@ impl Spread<'_> {
                 reasons.add(insn, site, (record.thread, position), toucher, || via)
             });
             self.touched.turn_to_wanter(wanter);
-            self.slice.instructions.push((position, insn.address));
+            self.slice.positions.add(position);
+            if self.lists {
+                self.slice.instructions.push((position, insn.address));
+            }
             let asks = insn.is_system_call() && (decides || decided.is_some());
             if asks || self.control && may_decide(insn) {
                 self.deciding.insert(position, wanter);

@@ -87,6 +87,16 @@ impl Waiting {
         }
     }
 
+    /// How much memory that takes.
+    pub fn size(&self) -> usize {
+        let pages = self.wanters.iter().flatten().count() + self.free.len();
+        size_of_val(self.decide.as_slice())
+            + size_of_val(self.put_aside.as_slice())
+            + size_of_val(self.wanters.as_slice())
+            + pages * PAGE * size_of::<Wanter>()
+            + self.asides.len() * size_of::<(Position, Aside)>()
+    }
+
     fn index(&self, position: Position) -> Option<usize> {
         position.checked_sub(self.start).map(|index| index as usize)
     }

@@ -46,16 +46,15 @@ fn chop(args: &Args) -> Result<Shown, Failure> {
     let criterion = subject.criterion(&args.view)?;
     let sources = source.find(&subject)?;
     let options = args.view.options();
+    // The trace is gone through more than once.
+    subject.traced.region.keep_decoded(args.view.memory() / 2);
     let forward = subject.timed(|region| region.forward_of(&sources, options))?;
-    let mut only = subject.traced.region.positions(&forward);
+    let mut only = forward.positions;
     if args.independent {
         let inputs = Source::Input(None).find(&subject)?;
         let of_input = subject.timed(|region| region.forward_of(&inputs, options))?;
-        let dependent = subject.traced.region.positions(&of_input);
-        let listed = Options { count_only: false, ..options };
-        let whole = subject.timed(|region| region.slice(&criterion, listed))?;
-        let all = whole.instructions.iter().map(|(position, _)| *position);
-        all.filter(|position| !dependent.has(*position)).for_each(|position| only.add(position));
+        let whole = subject.timed(|region| region.slice(&criterion, options))?;
+        only = only.and(&whole.positions.without(&of_input.positions));
     }
     let options = Options { only: Some(&only), ..options };
     let mut chop = subject.timed(|region| region.slice(&criterion, options))?;

@@ -8,6 +8,7 @@ mod traced;
 mod values;
 mod ways;
 
+use crate::doctor::room::available_memory;
 use crate::questions::{Failure, no_answer};
 use shown::{Answered, Shown, ViewArgs};
 use std::process::ExitCode;
@@ -79,6 +80,11 @@ impl ViewArgs {
     pub fn options(&self) -> Options<'static> {
         let reasons = if self.all { Why::Instances } else { Why::Code };
         let (thin, data, count_only) = (self.thin, self.data, !self.all);
-        Options { thin, data, reasons, count_only, only: None }
+        Options { thin, data, reasons, count_only, memory: Some(self.memory()), only: None }
+    }
+
+    /// How much memory may be taken, in bytes.
+    pub fn memory(&self) -> usize {
+        self.memory.unwrap_or_else(|| available_memory() as usize / 2)
     }
 }

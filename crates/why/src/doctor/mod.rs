@@ -18,7 +18,7 @@ mod perf;
 mod pinning;
 mod ptrace;
 mod remote_memory;
-mod room;
+pub mod room;
 mod seccomp;
 mod table;
 mod user;

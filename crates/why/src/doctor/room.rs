@@ -60,7 +60,7 @@ fn write(directory: &std::path::Path) -> Said {
 }
 
 /// What the kernel says can be used without swapping, within the cgroup's limit.
-fn available_memory() -> u64 {
+pub fn available_memory() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = text
         .lines()

@@ -41,6 +41,10 @@ pub struct ViewArgs {
     #[arg(long)]
     pub all: bool,
 
+    /// Take at most so much memory, such as 2G; without it, half of what is free
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub memory: Option<usize>,
+
     /// Print the answer as JSON
     #[arg(long, conflicts_with = "dot")]
     pub json: bool,
@@ -52,6 +56,19 @@ pub struct ViewArgs {
     /// Print statistics at the end, on standard error
     #[arg(long)]
     pub stats: bool,
+}
+
+/// A number of bytes, or of thousands, millions or milliards of them.
+fn bytes(text: &str) -> Result<usize, String> {
+    let (number, shift) = match text.char_indices().next_back() {
+        Some((at, 'K' | 'k')) => (&text[..at], 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    let number: Option<usize> = number.parse().ok();
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "give a number of bytes, or one with K, M or G behind it".to_owned())
 }
 
 /// A slice that was found.

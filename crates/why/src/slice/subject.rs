@@ -164,7 +164,12 @@ impl Subject {
         find: impl FnOnce(&Region) -> Result<Slice, RegionError>,
     ) -> Result<Slice, Failure> {
         let begun = Instant::now();
-        let found = find(&self.traced.region).map_err(no_answer);
+        let found = find(&self.traced.region).map_err(|error| match error {
+            RegionError::TooLarge { .. } => no_answer(format!(
+                "{error}: allow it more with --memory, or ask for less with --region or --thin"
+            )),
+            error => no_answer(error),
+        });
         self.slicing += begun.elapsed();
         found
     }
