@@ -102,7 +102,7 @@ impl Backward {
 }
 
 /// The bits of all lanes of so many bytes of which one has a bit.
-fn whole_lanes(mask: u64, width: u32) -> u64 {
+pub(crate) fn whole_lanes(mask: u64, width: u32) -> u64 {
     if width == 1 || mask == 0 {
         return mask;
     }

@@ -1,6 +1,7 @@
 //! One instruction forwards: what is made of something.
 
-use crate::backward::{Area, Dependences, Executed};
+use crate::backward::{Area, Dependences, Executed, whole_lanes};
+use crate::memory::bits;
 use crate::wanted::{Role, Wanted as Touched, Wanter};
 use std::ops::Range;
 use why_effects::{Part, Place};
@@ -10,8 +11,15 @@ use why_effects::{Part, Place};
 #[derive(Default)]
 pub struct Forward {
     dependences: Dependences,
-    /// What becomes of the places that an instruction defines.
-    becomes: Vec<(Place, Range<u64>, bool)>,
+    /// What becomes of what an instruction defines.
+    becomes: Vec<Becomes>,
+}
+
+/// Bytes that are defined, and which of them are touched then: a bit for each, or all or none of
+/// many.
+struct Becomes {
+    area: Area,
+    touched: u64,
 }
 
 impl Forward {
@@ -26,14 +34,29 @@ impl Forward {
         for part in &executed.effects.parts {
             self.of_part(executed, part, decided, touched);
         }
-        let (place, ..) = self.becomes.iter().find(|(_, _, is_touched)| *is_touched)?;
-        Some(executed.part(place, None))
+        let made = self.becomes.iter().find(|becomes| becomes.touched != 0)?;
+        Some(made.area.clone())
     }
 
     /// What it makes of what is touched is touched, too; what else it makes is so no more.
-    pub fn spread(&mut self, executed: Executed<'_>, touched: &mut Touched) {
-        for (place, bytes, is_touched) in self.becomes.drain(..) {
-            executed.touch(&place, &bytes, is_touched, touched);
+    pub fn spread(&mut self, touched: &mut Touched) {
+        for Becomes { area, touched: mask } in self.becomes.drain(..) {
+            match area {
+                Area::Cells(cells) => {
+                    touched.drop_cells(cells.clone());
+                    touched.want_some_cells(cells.start, mask);
+                }
+                Area::Memory(bytes) if size(&bytes) <= 64 => {
+                    touched.drop_memory(bytes.clone());
+                    touched.want_some_memory(bytes.start, mask);
+                }
+                Area::Memory(bytes) => {
+                    touched.drop_memory(bytes.clone());
+                    if mask != 0 {
+                        touched.want_memory(bytes);
+                    }
+                }
+            }
         }
     }
 
@@ -64,9 +87,9 @@ impl Forward {
     }
 
     fn of_part(&mut self, executed: Executed<'_>, part: &Part, decided: bool, touched: &Touched) {
-        let size = executed.size(&part.to);
+        let area = executed.part(&part.to, None);
         if part.frame {
-            self.becomes.push((part.to.clone(), 0..size, false));
+            self.becomes.push(Becomes { area, touched: 0 });
             return;
         }
         let mut places = [&part.to].into_iter().chain(&part.lanes).chain(&part.whole);
@@ -75,14 +98,24 @@ impl Forward {
             || part.lanes.iter().filter(overlaps).any(|p| executed.is_touched(p, None, touched))
             || part.whole.iter().any(|place| executed.is_touched(place, None, touched))
             || places.any(|place| self.address(executed, place, touched));
+        let count = match &area {
+            Area::Cells(cells) => u64::from(cells.end - cells.start),
+            Area::Memory(bytes) => size(bytes),
+        };
+        if all || count <= 64 {
+            let lanes =
+                || part.lanes.iter().fold(0, |all, lane| all | executed.mask(lane, touched));
+            let mask = if all { u64::MAX } else { whole_lanes(lanes(), part.width) };
+            self.becomes.push(Becomes { area, touched: mask & bits(count.min(64) as u32) });
+            return;
+        }
         let width = u64::from(part.width);
-        for first in (0..size).step_by(width as usize) {
-            let bytes = first..size.min(first + width);
-            let lane = all
-                || part.lanes.iter().any(|place| {
-                    executed.is_touched(place, Some(&(first..first + width)), touched)
-                });
-            self.becomes.push((part.to.clone(), bytes, lane));
+        for first in (0..count).step_by(width as usize) {
+            let lane = first..first + width;
+            let is_touched = |place: &Place| executed.is_touched(place, Some(&lane), touched);
+            let mask = if part.lanes.iter().any(is_touched) { u64::MAX } else { 0 };
+            let area = executed.part(&part.to, Some(&(first..count.min(first + width))));
+            self.becomes.push(Becomes { area, touched: mask & bits(part.width) });
         }
     }
 
@@ -108,13 +141,11 @@ impl Executed<'_> {
         Some(wanter.with(Role::Value))
     }
 
-    fn size(&self, place: &Place) -> u64 {
-        match place {
-            Place::Cells(cells) => (cells.end - cells.start).into(),
-            _ => {
-                let bytes = self.memory(place);
-                bytes.end.wrapping_sub(bytes.start)
-            }
+    /// Which of the first 64 bytes of a place are touched.
+    fn mask(&self, place: &Place, touched: &Touched) -> u64 {
+        match self.part(place, None) {
+            Area::Cells(cells) => touched.cells_mask(cells),
+            Area::Memory(bytes) => touched.memory.mask(bytes.start, size(&bytes).min(64) as u32),
         }
     }
 
@@ -125,13 +156,8 @@ impl Executed<'_> {
             Area::Memory(bytes) => touched.has_memory(bytes),
         }
     }
+}
 
-    fn touch(&self, place: &Place, bytes: &Range<u64>, is_touched: bool, touched: &mut Touched) {
-        match (self.part(place, Some(bytes)), is_touched) {
-            (Area::Cells(cells), true) => touched.want_cells(cells),
-            (Area::Cells(cells), false) => drop(touched.take_wanted(cells)),
-            (Area::Memory(bytes), true) => touched.want_memory(bytes),
-            (Area::Memory(bytes), false) => drop(touched.take_any(bytes)),
-        }
-    }
+fn size(bytes: &Range<u64>) -> u64 {
+    bytes.end.wrapping_sub(bytes.start)
 }

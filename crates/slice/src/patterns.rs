@@ -10,8 +10,9 @@ use crate::events::Record;
 use crate::units::Unit;
 use crate::wanted::{Wanted, Wanter, cell_words};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use why_effects::Place;
+use why_effects::{Cell, Effects, Place};
 
 /// Instructions have a bit in a mask, and so do the bytes of an access.
 pub const MOST: usize = 64;
@@ -26,6 +27,8 @@ pub const NONE: u32 = u32::MAX;
 pub struct Crossing {
     /// What of it may be wanted.
     pub tests: Vec<Test>,
+    /// The cells that it uses or defines, by the word that they are in.
+    cells: Vec<(u16, u64)>,
     /// What stands for its accesses: somewhere else what is at one address now may be at two.
     pub stand_ins: Vec<u64>,
     /// A write, and a later access that may but need not be to the same memory.
@@ -62,23 +65,26 @@ impl Crossing {
         if accesses.iter().any(|access| access.fixed_size().is_none_or(|size| size > MOST as u16)) {
             return None;
         }
-        let (mut cells, mut bytes): (Vec<(u16, u64)>, Vec<Test>) = (Vec::new(), Vec::new());
+        let (mut cells, mut bytes) = (Vec::new(), Vec::new());
+        let mut all_cells = Vec::new();
         let mut apart = Vec::new();
         for (index, insn) in instructions.iter().enumerate() {
             let own = unit.first_access[index]..unit.first_access[index + 1];
             if own.len() != insn.effects.operands.len() {
                 return None;
             }
-            for part in &insn.effects.parts {
+            let Effects { parts, operands, decides } = &insn.effects;
+            let used = parts.iter().flat_map(|part| part.lanes.iter().chain(&part.whole));
+            for place in used.chain(decides).chain(parts.iter().map(|part| &part.to)) {
+                if let Place::Cells(used) = place {
+                    add_cells(&mut all_cells, used);
+                }
+            }
+            let addresses = operands.iter().flat_map(|operand| &operand.address);
+            addresses.for_each(|used| add_cells(&mut all_cells, used));
+            for part in parts {
                 match &part.to {
-                    Place::Cells(to) => {
-                        for (word, mask) in cell_words(to.clone()) {
-                            match cells.iter_mut().find(|(at, _)| usize::from(*at) == word) {
-                                Some((_, all)) => *all |= mask,
-                                None => cells.push((word as u16, mask)),
-                            }
-                        }
-                    }
+                    Place::Cells(to) => add_cells(&mut cells, to),
                     Place::Memory { operand, bytes: to } => {
                         let access = own.start + operand;
                         let (offset, size) = (to.start as u16, (to.end - to.start) as u16);
@@ -101,7 +107,17 @@ impl Crossing {
         let cells = cells.into_iter().map(|(word, mask)| Test::Cells { word, mask });
         let tests = cells.chain(bytes).collect();
         let hides = instructions.iter().any(|insn| !insn.shown);
-        Some(Crossing { tests, stand_ins, apart, hides })
+        Some(Crossing { tests, cells: all_cells, stand_ins, apart, hides })
+    }
+
+    /// Whether anything that it uses or defines is touched.
+    pub fn is_touched(&self, record: &Record, touched: &Wanted) -> bool {
+        let cells = &touched.registers.cells;
+        let mut bytes = record.starts.iter().zip(&record.unit.plan.accesses);
+        self.cells.iter().any(|(word, mask)| cells[usize::from(*word)] & mask != 0)
+            || bytes.any(|(start, access)| {
+                touched.memory.mask(*start, access.fixed_size().unwrap_or(0).into()) != 0
+            })
     }
 
     /// Whether no access is to the same memory as an earlier write unless it always is.
@@ -150,6 +166,16 @@ impl Test {
                 let at = record.starts[usize::from(access)];
                 wanted.memory.add_some(at.wrapping_add(offset.into()), mask, wanter);
             }
+        }
+    }
+}
+
+/// Adds cells to those of the same words.
+fn add_cells(to: &mut Vec<(u16, u64)>, cells: &Range<Cell>) {
+    for (word, mask) in cell_words(cells.clone()) {
+        match to.iter_mut().find(|(at, _)| usize::from(*at) == word) {
+            Some((_, all)) => *all |= mask,
+            None => to.push((word as u16, mask)),
         }
     }
 }

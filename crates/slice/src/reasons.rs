@@ -76,14 +76,14 @@ impl Reasons {
         insn: &Known,
         site: Option<u64>,
         (thread, position): (u64, Position),
-        wanter: Wanter,
-        via: impl FnOnce() -> Via,
+        because: impl FnOnce() -> (Wanter, Via),
     ) -> Wanter {
         let next = self.all.len() as u32;
         let index = self.number(insn, site, next);
         if index == next {
+            let (wanter, via) = because();
             let (wanter, role) = ((wanter.number() as usize).checked_sub(1), wanter.role());
-            let (address, times, via) = (insn.address, 1, via());
+            let (address, times) = (insn.address, 1);
             self.all.push(Reason { address, site, thread, position, times, wanter, role, via });
         } else {
             self.all[index as usize].times += 1;

@@ -210,13 +210,13 @@ impl Notes for Noted<'_> {
         let Some(reasons) = &mut self.reasons else {
             return Some(Wanter::default());
         };
-        let (wanter, via) = match (made, self.decision) {
+        let because = || match (made, self.decision) {
             (Some(made), _) => (made.wanter(wanted), Via::Made(made.area.clone())),
             (None, Some((wanter, Some(byte)))) => (wanter, Via::Wrote(byte)),
             (None, decision) => (decision.unwrap_or_default().0, Via::Decided),
         };
         let site = if insn.shown { None } else { record.site(index) };
-        Some(reasons.add(insn, site, (record.thread, position), wanter, || via))
+        Some(reasons.add(insn, site, (record.thread, position), because))
     }
 
     fn is_decided(&mut self, instance: &Instance, wanter: Wanter) {

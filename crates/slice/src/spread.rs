@@ -5,6 +5,7 @@ use crate::control::Position;
 use crate::course::Signal;
 use crate::events::{Events, Happened, Record};
 use crate::forward::Forward;
+use crate::patterns::Patterns;
 use crate::positions::Positions;
 use crate::reasons::{Reasons, Via, Why};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
@@ -32,6 +33,7 @@ impl Region {
         let end = sources.iter().map(|source| source.until).min().unwrap_or(0);
         let mut spread = Spread {
             units: &self.units,
+            patterns: self.patterns(),
             operands: Vec::new(),
             forward: Forward::new(Dependences { thin: options.thin }),
             control: !options.data && !options.thin,
@@ -39,7 +41,8 @@ impl Region {
             end,
             sources,
             touched,
-            deciding: FxHashMap::default(),
+            deciding: Positions::up_to(self.length),
+            deciders: FxHashMap::default(),
             put_aside: FxHashSet::default(),
             stored: FxHashMap::default(),
             interrupted: FxHashMap::default(),
@@ -71,6 +74,7 @@ impl Region {
 /// The instructions that values spread to.
 struct Spread<'a> {
     units: &'a [Unit],
+    patterns: &'a Patterns,
     operands: Vec<Range<u64>>,
     forward: Forward,
     control: bool,
@@ -79,8 +83,9 @@ struct Spread<'a> {
     /// Those that are still to come.
     sources: &'a [Criterion],
     touched: Wanted,
-    /// Branches and calls of the slice, those of the system too.
-    deciding: FxHashMap<Position, Wanter>,
+    /// Branches and calls of the slice, those of the system too; and who they are, if anybody asks.
+    deciding: Positions,
+    deciders: FxHashMap<Position, Wanter>,
     /// What only put a register aside for one that brought it back.
     put_aside: FxHashSet<Position>,
     /// What was touched of registers that were stored and might be brought back.
@@ -102,8 +107,9 @@ impl Spread<'_> {
                     self.begin_sources_before(wrote.at);
                     if wrote.at > self.start {
                         self.touched.take_any(wrote.bytes.clone());
-                        if let Some(wanter) = self.deciding.get(&wrote.by) {
-                            self.touched.turn_to_wanter(*wanter);
+                        if self.deciding.has(wrote.by) {
+                            let wanter = self.deciders.get(&wrote.by).copied();
+                            self.touched.turn_to_wanter(wanter.unwrap_or_default());
                             self.touched.want_memory(wrote.bytes.clone());
                         }
                     }
@@ -112,6 +118,7 @@ impl Spread<'_> {
                     self.begin_sources_before(signal.at);
                     self.over_signal(signal);
                 }
+                Happened::Executed(record) if self.is_untouched(&record) => {}
                 Happened::Executed(record) => {
                     for index in 0..record.count {
                         self.begin_sources_before(record.position + index as Position + 1);
@@ -123,11 +130,28 @@ impl Spread<'_> {
         }
     }
 
+    /// Whether nothing of a unit can belong to the slice, nor anything be touched no more.
+    fn is_untouched(&mut self, record: &Record) -> bool {
+        let end = record.position + record.count as Position;
+        if self.sources.first().is_some_and(|source| source.position < end) {
+            return false;
+        }
+        let Some(crossing) = self.patterns.crossing(record.unit, record.count) else {
+            return false;
+        };
+        self.touched.turn_to(record.thread);
+        let touched = &self.touched;
+        !crossing.is_touched(record, touched)
+            && !record.decided.iter().any(|d| d.by().is_some_and(|by| self.deciding.has(by)))
+            && !record.restored.iter().any(|restored| self.stored.contains_key(&restored.saved))
+    }
+
     /// How much memory is taken.
     fn size(&self) -> usize {
         let reasons = self.reasons.as_ref().map_or(0, |reasons| reasons.size());
-        let apart = self.deciding.len() + self.put_aside.len() + self.stored.len();
-        self.slice.size() + self.touched.memory.size() + reasons + 64 * apart
+        let apart = self.deciders.len() + self.put_aside.len() + self.stored.len();
+        let positions = self.slice.size() + self.deciding.size();
+        positions + self.touched.memory.size() + reasons + 64 * apart
     }
 
     /// Behind a handler registers are what they were before it.
@@ -170,14 +194,13 @@ impl Spread<'_> {
             return;
         }
         let operands = &self.operands;
-        let decided = record.decided(index);
-        let decided = decided.and_then(|decided| self.deciding.get(&decided)).copied();
+        let decided = record.decided(index).filter(|decided| self.deciding.has(*decided));
         let executed = backward::Executed { effects: &insn.effects, operands };
         let decides = self.forward.decides(executed, &self.touched);
         let made = self.forward.of(executed, decided.is_some(), &self.touched);
         if let Some(restored) = record.restored(insn, index) {
             // What was put aside comes back as it was, whoever had it brought back.
-            self.forward.spread(executed, &mut self.touched);
+            self.forward.spread(&mut self.touched);
             self.touched.take_wanted(restored.kept.cells());
             for (cell, wanter) in self.stored.get(&restored.saved).into_iter().flatten() {
                 self.touched.turn_to_wanter(*wanter);
@@ -196,16 +219,20 @@ impl Spread<'_> {
         }
         let belongs = made.is_some() || decides || decided.is_some();
         if belongs {
-            let toucher = self.forward.toucher(executed, &self.touched);
-            let via = match (made, decides || toucher.is_some()) {
-                (_, false) => Via::Decided,
-                (Some(area), true) => Via::Made(area),
-                (None, true) => Via::Tested,
+            let Spread { forward, touched, deciders, reasons, .. } = self;
+            let because = || {
+                let toucher = forward.toucher(executed, touched);
+                let via = match (made, decides || toucher.is_some()) {
+                    (_, false) => Via::Decided,
+                    (Some(area), true) => Via::Made(area),
+                    (None, true) => Via::Tested,
+                };
+                let decider = || deciders.get(&decided?).copied();
+                (toucher.or_else(decider).unwrap_or_default(), via)
             };
-            let toucher = toucher.or(decided).unwrap_or_default();
-            let wanter = self.reasons.as_mut().map_or(Wanter::default(), |reasons| {
+            let wanter = reasons.as_mut().map_or(Wanter::default(), |reasons| {
                 let site = record.site(index).filter(|_| !insn.shown);
-                reasons.add(insn, site, (record.thread, position), toucher, || via)
+                reasons.add(insn, site, (record.thread, position), because)
             });
             self.touched.turn_to_wanter(wanter);
             self.slice.positions.add(position);
@@ -214,10 +241,13 @@ impl Spread<'_> {
             }
             let asks = insn.is_system_call() && (decides || decided.is_some());
             if asks || self.control && may_decide(insn) {
-                self.deciding.insert(position, wanter);
+                self.deciding.add(position);
+                if self.reasons.is_some() {
+                    self.deciders.insert(position, wanter);
+                }
             }
         }
-        self.forward.spread(executed, &mut self.touched);
+        self.forward.spread(&mut self.touched);
     }
 }
 

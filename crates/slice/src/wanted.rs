@@ -164,6 +164,32 @@ impl Wanted {
         cell_words(cells).any(|(word, mask)| self.registers.cells[word] & mask != 0)
     }
 
+    /// Which of these cells are wanted, of which there are at most 64.
+    pub fn cells_mask(&self, cells: Range<Cell>) -> u64 {
+        let mut mask = 0;
+        for (word, found) in cell_words(cells.clone()) {
+            let found = self.registers.cells[word] & found;
+            let (first, start) = (64 * word, usize::from(cells.start));
+            mask |= if first < start { found >> (start - first) } else { found << (first - start) };
+        }
+        mask
+    }
+
+    /// These are not wanted.
+    pub fn drop_cells(&mut self, cells: Range<Cell>) {
+        for (word, mask) in cell_words(cells) {
+            self.registers.cells[word] &= !mask;
+        }
+    }
+
+    /// Nor is that.
+    pub fn drop_memory(&mut self, bytes: Range<u64>) {
+        match bytes.end.wrapping_sub(bytes.start) {
+            size @ 0..=64 => self.memory.remove(bytes.start, bits(size as u32)),
+            _ => self.memory.take(bytes, |_| ()),
+        }
+    }
+
     /// Whether any of these bytes is.
     pub fn has_memory(&self, bytes: Range<u64>) -> bool {
         self.memory.has(bytes)
