@@ -5,14 +5,16 @@ use crate::control::Position;
 use crate::course::Signal;
 use crate::events::{Events, Happened, Record};
 use crate::forward::Forward;
+use crate::memory::{Memory, bits, each_bit};
 use crate::patterns::Patterns;
 use crate::positions::Positions;
 use crate::reasons::{Reasons, Via, Why};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
+use crate::saves::Kept;
 use crate::search::TOLD;
 use crate::units::{Known, Turn, Unit};
 use crate::wanted::{Wanted, Wanter};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 use why_effects::{Cell, cells};
 
@@ -43,8 +45,7 @@ impl Region {
             touched,
             deciding: Positions::up_to(self.length),
             deciders: FxHashMap::default(),
-            put_aside: FxHashSet::default(),
-            stored: FxHashMap::default(),
+            stored: Memory::new(options.reasons != Why::Nothing),
             interrupted: FxHashMap::default(),
             reasons: Reasons::of(options.reasons),
             lists: !options.count_only,
@@ -60,8 +61,7 @@ impl Region {
             spread.over(events);
             options.check_memory(spread.size())
         })?;
-        let Spread { mut slice, put_aside, reasons, .. } = spread;
-        put_aside.iter().for_each(|position| slice.positions.remove(*position));
+        let Spread { mut slice, reasons, .. } = spread;
         let Slice { instructions, positions, .. } = &mut slice;
         instructions.retain(|(position, _)| positions.has(*position));
         instructions.reverse();
@@ -86,10 +86,8 @@ struct Spread<'a> {
     /// Branches and calls of the slice, those of the system too; and who they are, if anybody asks.
     deciding: Positions,
     deciders: FxHashMap<Position, Wanter>,
-    /// What only put a register aside for one that brought it back.
-    put_aside: FxHashSet<Position>,
-    /// What was touched of registers that were stored and might be brought back.
-    stored: FxHashMap<Position, Vec<(Cell, Wanter)>>,
+    /// What was touched of registers that were put aside, where they were.
+    stored: Memory,
     /// What was touched of registers when a handler began, by when that was.
     interrupted: FxHashMap<Position, Vec<(Cell, Wanter)>>,
     reasons: Option<Reasons>,
@@ -130,6 +128,26 @@ impl Spread<'_> {
         }
     }
 
+    /// Notes what is touched of a register that is put aside.
+    fn put_aside(&mut self, kept: Kept, at: u64) {
+        let first = kept.cells().start;
+        self.stored.remove(at, bits(REGISTER));
+        each_bit(self.touched.cells_mask(kept.cells()), |index| {
+            let toucher = self.touched.who_wanted_cell(first + index as Cell);
+            self.stored.add_some(at.wrapping_add(index.into()), 1, toucher);
+        });
+    }
+
+    /// That is touched again.
+    fn bring_back(&mut self, kept: Kept, at: u64) {
+        let first = kept.cells().start;
+        self.touched.drop_cells(kept.cells());
+        each_bit(self.stored.mask(at, REGISTER), |index| {
+            self.touched.turn_to_wanter(self.stored.who(at.wrapping_add(index.into())));
+            self.touched.want_some_cells(first + index as Cell, 1);
+        });
+    }
+
     /// Whether nothing of a unit can belong to the slice, nor anything be touched no more.
     fn is_untouched(&mut self, record: &Record) -> bool {
         let end = record.position + record.count as Position;
@@ -143,15 +161,18 @@ impl Spread<'_> {
         let touched = &self.touched;
         !crossing.is_touched(record, touched)
             && !record.decided.iter().any(|d| d.by().is_some_and(|by| self.deciding.has(by)))
-            && !record.restored.iter().any(|restored| self.stored.contains_key(&restored.saved))
+            && !record.restored.iter().any(|restored| {
+                let index = (restored.by - record.position) as usize;
+                self.stored.mask(slot(record, index), REGISTER) != 0
+            })
     }
 
     /// How much memory is taken.
     fn size(&self) -> usize {
         let reasons = self.reasons.as_ref().map_or(0, |reasons| reasons.size());
-        let apart = self.deciders.len() + self.put_aside.len() + self.stored.len();
+        let deciders = self.deciders.capacity() * size_of::<(Position, Wanter)>();
         let positions = self.slice.size() + self.deciding.size();
-        positions + self.touched.memory.size() + reasons + 64 * apart
+        positions + self.touched.memory.size() + self.stored.size() + reasons + deciders
     }
 
     /// Behind a handler registers are what they were before it.
@@ -186,36 +207,34 @@ impl Spread<'_> {
         }
     }
 
+    /// Goes over an instruction. Where its operands were may not be known: then it is passed over.
     fn over_instruction(&mut self, record: &Record, index: usize) {
-        let (insn, position) = (&record.unit.instructions[index], record.position + index as u64);
-        if !(self.start..self.end).contains(&position)
-            || !record.operands(index, &mut self.operands)
-        {
-            return;
+        let position = record.position + index as Position;
+        let mut operands = std::mem::take(&mut self.operands);
+        if (self.start..self.end).contains(&position) && record.operands(index, &mut operands) {
+            self.over_known(record, index, &operands);
         }
-        let operands = &self.operands;
+        self.operands = operands;
+    }
+
+    fn over_known(&mut self, record: &Record, index: usize, operands: &[Range<u64>]) {
+        let insn = &record.unit.instructions[index];
+        let position = record.position + index as Position;
         let decided = record.decided(index).filter(|decided| self.deciding.has(*decided));
         let executed = backward::Executed { effects: &insn.effects, operands };
         let decides = self.forward.decides(executed, &self.touched);
         let made = self.forward.of(executed, decided.is_some(), &self.touched);
         if let Some(restored) = record.restored(insn, index) {
-            // What was put aside comes back as it was, whoever had it brought back.
+            // What was put aside comes back as it was, whoever had it brought back. What only put it
+            // aside does not belong to the slice.
             self.forward.spread(&mut self.touched);
-            self.touched.take_wanted(restored.kept.cells());
-            for (cell, wanter) in self.stored.get(&restored.saved).into_iter().flatten() {
-                self.touched.turn_to_wanter(*wanter);
-                self.touched.want_cells(*cell..cell + 1);
-            }
-            self.put_aside.insert(restored.saved);
+            self.bring_back(restored.kept, slot(record, index));
+            self.slice.positions.remove(restored.saved);
             return;
         }
-        if let Some((kept, _)) = insn.keeping.stores {
-            let own = kept.cells().filter(|cell| self.touched.has_cells(*cell..cell + 1));
-            let touched: Vec<(Cell, Wanter)> =
-                own.map(|cell| (cell, self.touched.who_wanted_cell(cell))).collect();
-            if !touched.is_empty() {
-                self.stored.insert(position, touched);
-            }
+        if let Some((kept, operand)) = insn.keeping.stores {
+            let at = operands[operand].start;
+            self.put_aside(kept, at);
         }
         let belongs = made.is_some() || decides || decided.is_some();
         if belongs {
@@ -249,6 +268,15 @@ impl Spread<'_> {
         }
         self.forward.spread(&mut self.touched);
     }
+}
+
+/// How many bytes a register has.
+const REGISTER: u32 = 8;
+
+/// Where an instruction brings a register back from.
+fn slot(record: &Record, index: usize) -> u64 {
+    let loads = record.unit.instructions[index].keeping.loads;
+    loads.map_or(0, |(_, operand)| record.starts[record.unit.first_access[index] + operand])
 }
 
 /// Whether others may be executed because of an instruction: a branch, a call, or what ends calls
