@@ -44,7 +44,7 @@ impl Region {
             sources,
             touched,
             deciding: Positions::up_to(self.length),
-            deciders: FxHashMap::default(),
+            deciders: Deciders::default(),
             stored: Memory::new(options.reasons != Why::Nothing),
             interrupted: FxHashMap::default(),
             reasons: Reasons::of(options.reasons),
@@ -85,7 +85,7 @@ struct Spread<'a> {
     touched: Wanted,
     /// Branches and calls of the slice, those of the system too; and who they are, if anybody asks.
     deciding: Positions,
-    deciders: FxHashMap<Position, Wanter>,
+    deciders: Deciders,
     /// What was touched of registers that were put aside, where they were.
     stored: Memory,
     /// What was touched of registers when a handler began, by when that was.
@@ -93,6 +93,17 @@ struct Spread<'a> {
     reasons: Option<Reasons>,
     lists: bool,
     slice: Slice,
+}
+
+/// Who they are, in the order of their positions.
+#[derive(Default)]
+struct Deciders(Vec<(Position, Wanter)>);
+
+impl Deciders {
+    fn find(&self, position: Position) -> Wanter {
+        let found = self.0.binary_search_by_key(&position, |(position, _)| *position);
+        found.map_or(Wanter::default(), |found| self.0[found].1)
+    }
 }
 
 impl Spread<'_> {
@@ -106,8 +117,7 @@ impl Spread<'_> {
                     if wrote.at > self.start {
                         self.touched.take_any(wrote.bytes.clone());
                         if self.deciding.has(wrote.by) {
-                            let wanter = self.deciders.get(&wrote.by).copied();
-                            self.touched.turn_to_wanter(wanter.unwrap_or_default());
+                            self.touched.turn_to_wanter(self.deciders.find(wrote.by));
                             self.touched.want_memory(wrote.bytes.clone());
                         }
                     }
@@ -170,7 +180,7 @@ impl Spread<'_> {
     /// How much memory is taken.
     fn size(&self) -> usize {
         let reasons = self.reasons.as_ref().map_or(0, |reasons| reasons.size());
-        let deciders = self.deciders.capacity() * size_of::<(Position, Wanter)>();
+        let deciders = size_of_val(self.deciders.0.as_slice());
         let positions = self.slice.size() + self.deciding.size();
         positions + self.touched.memory.size() + self.stored.size() + reasons + deciders
     }
@@ -246,7 +256,7 @@ impl Spread<'_> {
                     (Some(area), true) => Via::Made(area),
                     (None, true) => Via::Tested,
                 };
-                let decider = || deciders.get(&decided?).copied();
+                let decider = || decided.map(|decided| deciders.find(decided));
                 (toucher.or_else(decider).unwrap_or_default(), via)
             };
             let wanter = reasons.as_mut().map_or(Wanter::default(), |reasons| {
@@ -262,7 +272,7 @@ impl Spread<'_> {
             if asks || self.control && may_decide(insn) {
                 self.deciding.add(position);
                 if self.reasons.is_some() {
-                    self.deciders.insert(position, wanter);
+                    self.deciders.0.push((position, wanter));
                 }
             }
         }
