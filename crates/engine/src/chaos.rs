@@ -85,7 +85,7 @@ impl Supervisor {
             None => self.enter(tid, registers),
             Some(at) if count < at => {
                 self.record_resume(tid, &registers)?;
-                self.approach(tid, registers, at)
+                self.approach(tid, registers, count, at)
             }
             Some(_) => self.stretch_over(tid, registers),
         }

@@ -251,6 +251,7 @@ impl Supervisor {
         if self.options.tool.counts() {
             let space = self.space_of(tid);
             space.counted = space.counted.wrapping_add_signed(by);
+            space.looks_before = None;
         }
         true
     }

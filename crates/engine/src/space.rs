@@ -60,6 +60,8 @@ pub struct Space {
     pub counted: u64,
     /// Where the slots began to count.
     pub slot_starts: [i64; COUNT_SLOTS],
+    /// Some unit looks before that many instructions were counted.
+    pub looks_before: Option<u64>,
     /// How many instructions have been reported.
     pub reported: u64,
     pub log: Option<crate::call_log::CallLog>,
@@ -98,6 +100,7 @@ impl Space {
             users: 0,
             counted: 0,
             slot_starts: [FAR; COUNT_SLOTS],
+            looks_before: None,
             reported: 0,
             log: None,
             parents_log: None,

@@ -37,9 +37,10 @@ impl Space {
     }
 
     /// Lets the slots count from these numbers on.
-    fn start_slots(&mut self, starts: [i64; COUNT_SLOTS]) {
-        self.counted = self.count();
+    fn start_slots(&mut self, counted: u64, starts: [i64; COUNT_SLOTS]) {
+        self.counted = counted;
         self.slot_starts = starts;
+        self.looks_before = None;
         let bytes = starts.map(i64::to_le_bytes).concat();
         // Fails only when the process is gone.
         let _ = self.memory.write(self.context + FIRST_COUNT.0 as u64, &bytes);
@@ -48,20 +49,31 @@ impl Space {
     /// Nobody has to look.
     pub fn stop_nowhere(&mut self) {
         if self.slot_starts != [FAR; COUNT_SLOTS] {
-            self.start_slots([FAR; COUNT_SLOTS]);
+            self.start_slots(self.count(), [FAR; COUNT_SLOTS]);
         }
     }
 
     /// A new context page: the slots begin to count.
     pub fn begin_count(&mut self) {
+        self.looks_before = None;
         let bytes = self.slot_starts.map(i64::to_le_bytes).concat();
         let _ = self.memory.write(self.context + FIRST_COUNT.0 as u64, &bytes);
     }
 
-    /// Sees to it that a unit looks before the process has executed so many instructions.
-    pub fn stop_within(&mut self, left: u64) {
-        let used = self.slots().map_or([0; COUNT_SLOTS], |slots| used(&slots, &self.slot_starts));
-        self.start_slots(allowances(left, &used).map(|allowance| -(allowance as i64)));
+    /// Sees to it that a unit looks before the process has executed that many instructions.
+    pub fn look_before(&mut self, at: u64) {
+        let slots = self.slots();
+        // Where somebody stopped for another reason this is still so.
+        let still = self.looks_before == Some(at);
+        if still && slots.is_some_and(|slots| slots.iter().all(|slot| *slot < 0)) {
+            return;
+        }
+        let used = slots.map_or([0; COUNT_SLOTS], |slots| used(&slots, &self.slot_starts));
+        let sum = used.iter().fold(0, |sum: i64, used| sum.wrapping_add(*used));
+        let count = self.counted.wrapping_add(sum as u64);
+        let left = at.saturating_sub(count);
+        self.start_slots(count, allowances(left, &used).map(|allowance| -(allowance as i64)));
+        self.looks_before = Some(at);
     }
 }
 

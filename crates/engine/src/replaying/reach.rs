@@ -10,7 +10,8 @@ use why_record::registers::{RCX, RIP};
 impl Supervisor {
     /// Runs the thread until the process has executed so many instructions.
     pub(crate) fn run_up_to(&mut self, tid: Tid, registers: Registers, at: u64) -> Outcome<()> {
-        let left = at.wrapping_sub(self.space_of(tid).count());
+        let count = self.space_of(tid).count();
+        let left = at.wrapping_sub(count);
         self.task(tid).stops_at = Some(at);
         self.choose_gait(tid, left)?;
         if left == 0 && self.replayer(tid).look_at == Some(at) {
@@ -46,21 +47,27 @@ impl Supervisor {
             self.space_of(tid).stop_nowhere();
             return self.enter(tid, registers);
         }
-        self.approach(tid, registers, at)
+        self.approach(tid, registers, count, at)
     }
 
-    /// Lets the thread run with units that look at the count, nearer to where it is to stop.
-    pub(crate) fn approach(&mut self, tid: Tid, registers: Registers, at: u64) -> Outcome<()> {
+    /// Lets the thread run with units that look at the count, which is this now, nearer to where it
+    /// is to stop.
+    pub(crate) fn approach(
+        &mut self,
+        tid: Tid,
+        registers: Registers,
+        count: u64,
+        at: u64,
+    ) -> Outcome<()> {
         /// A unit may have executed so many before it looks.
         const FEW: u64 = 64;
-        let count = self.space_of(tid).count();
         let left = at.wrapping_sub(count);
         self.task(tid).stops_at = Some(at);
         let progress = self.task(tid).looked_at.replace(count) != Some(count);
         if left <= FEW || !progress {
             return self.enter_few(tid, registers, left.min(FEW) as usize, false);
         }
-        self.space_of(tid).stop_within(left - FEW);
+        self.space_of(tid).look_before(at.wrapping_sub(FEW));
         self.enter(tid, registers)
     }
 

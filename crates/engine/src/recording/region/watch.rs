@@ -48,7 +48,7 @@ impl Supervisor {
         if left <= FEW || !progress {
             return Ok(Some(left.min(FEW) as usize));
         }
-        self.space_of(tid).stop_within(left - FEW);
+        self.space_of(tid).look_before(at - FEW);
         Ok(None)
     }
 
