@@ -23,6 +23,19 @@ pub fn root() -> Result<PathBuf> {
     })
 }
 
+/// The first path for a new recording of a program at which there is nothing.
+pub fn unused(program: &str) -> Result<PathBuf> {
+    Ok(paths_for(program)?.find(|path| !path.exists()).expect("numbers do not end"))
+}
+
+/// Where recordings of a program may be, among the user's.
+fn paths_for(program: &str) -> Result<impl Iterator<Item = PathBuf>> {
+    let root = root()?;
+    let name = Path::new(program).file_name().map_or(program.into(), |n| n.to_string_lossy());
+    let name = name.into_owned();
+    Ok((1..).map(move |number: u64| root.join(format!("{name}-{number}"))))
+}
+
 /// The directories of a recording.
 #[derive(Clone)]
 pub struct Recording {
@@ -47,10 +60,7 @@ impl Recording {
 
     /// A new one among the user's, named after the program.
     pub fn create_for(program: &str) -> Result<Recording> {
-        let root = root()?;
-        let name = Path::new(program).file_name().map_or(program.into(), |n| n.to_string_lossy());
-        for number in 1.. {
-            let path = root.join(format!("{name}-{number}"));
+        for path in paths_for(program)? {
             match Recording::create(&path) {
                 Err(RecordError::System { source, .. })
                     if source.kind() == std::io::ErrorKind::AlreadyExists => {}

@@ -10,6 +10,7 @@ pub mod control;
 mod course;
 mod decoding;
 mod events;
+mod executed;
 pub mod forward;
 mod kept;
 mod memory;

@@ -30,27 +30,20 @@ impl Region {
         sources: &[Criterion],
         options: Options,
     ) -> Result<Slice, RegionError> {
-        let touched = Wanted::new(options.reasons != Why::Nothing);
-        let start = sources.first().map_or(0, |source| source.position);
-        let end = sources.iter().map(|source| source.until).min().unwrap_or(0);
-        let mut spread = Spread {
-            units: &self.units,
-            patterns: self.patterns(),
-            operands: Vec::new(),
-            forward: Forward::new(Dependences { thin: options.thin }),
-            control: !options.data && !options.thin,
-            start,
-            end,
-            sources,
-            touched,
-            deciding: Positions::up_to(self.length),
-            deciders: Deciders::default(),
-            stored: Memory::new(options.reasons != Why::Nothing),
-            interrupted: FxHashMap::default(),
-            reasons: Reasons::of(options.reasons),
-            lists: !options.count_only,
-            slice: Slice { positions: Positions::up_to(self.length), ..Slice::default() },
-        };
+        let mut slices = self.forward_each(&[sources], options)?;
+        Ok(slices.pop().expect("one was asked for"))
+    }
+
+    /// Several slices forwards, each of several values, in one go through the trace.
+    pub fn forward_each(
+        &self,
+        all: &[&[Criterion]],
+        options: Options,
+    ) -> Result<Vec<Slice>, RegionError> {
+        let mut spreads: Vec<Spread> =
+            all.iter().map(|sources| Spread::new(self, sources, options)).collect();
+        let start = spreads.iter().map(|spread| spread.start).min().unwrap_or(0);
+        let end = spreads.iter().map(|spread| spread.end).max().unwrap_or(0);
         let concerned = |index: &usize| {
             let next = self.chunks.get(index + 1);
             self.chunks[*index].before.position < end
@@ -58,16 +51,10 @@ impl Region {
         };
         let chunks: Vec<usize> = (0..self.chunks.len()).filter(concerned).collect();
         self.each_chunk(&chunks, |events| {
-            spread.over(events);
-            options.check_memory(spread.size())
+            spreads.iter_mut().for_each(|spread| spread.over(events));
+            options.check_memory(spreads.iter().map(Spread::size).sum())
         })?;
-        let Spread { mut slice, reasons, .. } = spread;
-        let Slice { instructions, positions, .. } = &mut slice;
-        instructions.retain(|(position, _)| positions.has(*position));
-        instructions.reverse();
-        slice.count = slice.positions.count();
-        slice.reasons = reasons.map(|reasons| reasons.all).unwrap_or_default();
-        Ok(slice)
+        Ok(spreads.into_iter().map(Spread::finish).collect())
     }
 }
 
@@ -106,7 +93,40 @@ impl Deciders {
     }
 }
 
-impl Spread<'_> {
+impl<'a> Spread<'a> {
+    /// Nothing has been executed.
+    fn new(region: &'a Region, sources: &'a [Criterion], options: Options) -> Spread<'a> {
+        Spread {
+            units: &region.units,
+            patterns: region.patterns(),
+            operands: Vec::new(),
+            forward: Forward::new(Dependences { thin: options.thin }),
+            control: !options.data && !options.thin,
+            start: sources.first().map_or(0, |source| source.position),
+            end: sources.iter().map(|source| source.until).min().unwrap_or(0),
+            sources,
+            touched: Wanted::new(options.reasons != Why::Nothing),
+            deciding: Positions::up_to(region.length),
+            deciders: Deciders::default(),
+            stored: Memory::new(options.reasons != Why::Nothing),
+            interrupted: FxHashMap::default(),
+            reasons: Reasons::of(options.reasons),
+            lists: !options.count_only,
+            slice: Slice { positions: Positions::up_to(region.length), ..Slice::default() },
+        }
+    }
+
+    /// All has been executed.
+    fn finish(self) -> Slice {
+        let Spread { mut slice, reasons, .. } = self;
+        let Slice { instructions, positions, .. } = &mut slice;
+        instructions.retain(|(position, _)| positions.has(*position));
+        instructions.reverse();
+        slice.count = slice.positions.count();
+        slice.reasons = reasons.map(|reasons| reasons.all).unwrap_or_default();
+        slice
+    }
+
     fn over(&mut self, events: &Events) {
         self.slice.passed_over.extend(&events.passed_over);
         for happened in events.forwards(self.units) {

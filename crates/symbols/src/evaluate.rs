@@ -1,7 +1,8 @@
 //! Where a variable is, by the small programs that the compiler writes for it.
 
+use crate::call_sites::MOST_REGISTERS;
 use crate::unwind::{Frame, Home, REGISTERS};
-use crate::{Bytes, Memory, Module, Unit};
+use crate::{Bytes, Memory, Module, Modules, Unit};
 use gimli::{EvaluationResult, Expression, LittleEndian, Location, Register, Value, ValueType};
 use std::rc::Rc;
 
@@ -65,6 +66,9 @@ pub struct Context<'a> {
     pub unit: &'a Rc<Unit>,
     pub frame: Option<&'a Frame>,
     pub frame_base: Option<u64>,
+    /// Where callers are looked for, and how many were already.
+    pub modules: Option<&'a Modules>,
+    pub callers: u32,
 }
 
 /// No expression takes longer: one that does goes round.
@@ -182,7 +186,7 @@ impl Context<'_> {
         if let Some(initial) = initial {
             evaluation.set_initial_value(initial);
         }
-        let mut read = Vec::new();
+        let (mut read, mut entered) = (Vec::new(), 0);
         let mut state = evaluation.evaluate().map_err(lost)?;
         loop {
             state = match state {
@@ -210,7 +214,7 @@ impl Context<'_> {
                     evaluation.resume_with_relocated_address(address)
                 }
                 EvaluationResult::RequiresIndexedAddress { index, relocate } => {
-                    let address = self.module.image.units.dwarf.address(self.unit, index);
+                    let address = self.unit.dwarf.address(self.unit, index);
                     let address = crate::LinkAddress(address.map_err(lost)?);
                     let mapped = if relocate { self.module.mapped(address) } else { address.0 };
                     evaluation.resume_with_indexed_address(mapped)
@@ -218,8 +222,17 @@ impl Context<'_> {
                 EvaluationResult::RequiresBaseType(offset) => {
                     evaluation.resume_with_base_type(self.base_type(offset).ok_or(out)?)
                 }
-                EvaluationResult::RequiresTls(_) => return Err(Unknown::ThreadLocal),
-                // What a register held when the function was entered was not kept.
+                EvaluationResult::RequiresTls(offset) => {
+                    let tables = &self.module.image.thread_local;
+                    let address = tables.address(self.memory, self.module, offset);
+                    evaluation.resume_with_tls(address.ok_or(Unknown::ThreadLocal)?)
+                }
+                EvaluationResult::RequiresEntryValue(register) => {
+                    entered += 1;
+                    let asked = Some(&register).filter(|_| entered <= MOST_REGISTERS);
+                    let value = asked.and_then(|register| self.at_entry(register)).ok_or(out)?;
+                    evaluation.resume_with_entry_value(Value::Generic(value))
+                }
                 _ => return Err(out),
             }
             .map_err(lost)?;

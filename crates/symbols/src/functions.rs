@@ -170,7 +170,7 @@ impl Image {
     pub(crate) fn start(&self, unit: &Unit, entry: &Die) -> Option<LinkAddress> {
         let first = |name| {
             let value = entry.attr_value(name)?;
-            self.units.dwarf.attr_address(unit, value).ok()?
+            unit.dwarf.attr_address(unit, value).ok()?
         };
         let stretches = self.units.stretches(unit, entry);
         let lowest = stretches.iter().map(|range| range.start).min()?;

@@ -5,6 +5,10 @@ use crate::functions::Symbols;
 use crate::lines::LineTables;
 use crate::prologues::PlacesThroughout;
 use crate::separate;
+use crate::shared;
+use crate::split::Split;
+use crate::tables::Tables;
+use crate::thread_local::ThreadLocal;
 use crate::units::Units;
 use crate::unwind::UnwindTables;
 use crate::{Bytes, Dwarf, LinkAddress};
@@ -31,6 +35,7 @@ pub struct Image {
     pub(crate) symbols: Symbols,
     pub(crate) code: Code,
     pub(crate) unwind: UnwindTables,
+    pub(crate) thread_local: ThreadLocal,
 }
 
 impl Image {
@@ -42,10 +47,14 @@ impl Image {
             true => None,
             false => separate::find(&file, path),
         };
+        let debug_path = beside.as_ref().map_or(path, |separate| separate.path.as_path());
         let is_of_system = beside.as_ref().is_some_and(|separate| separate.is_of_system);
         let beside = beside.as_ref().map(|separate| separate.bytes.as_slice());
         let beside = beside.and_then(|bytes| object::File::parse(bytes).ok());
         let debug = beside.as_ref().unwrap_or(&file);
+        let mut dwarf = dwarf(debug);
+        let shared = shared::find(debug, debug_path, &mut dwarf);
+        let tables = Tables::new(dwarf, shared);
         let segments = file.segments().map(|segment| {
             let (offset, size) = segment.file_range();
             let executable = match segment.flags() {
@@ -57,7 +66,8 @@ impl Image {
         Some(Image {
             segments: segments.collect(),
             is_of_system,
-            units: Units::new(dwarf(debug)),
+            units: Units::new(tables, Split::new(path)),
+            thread_local: ThreadLocal::new(&file),
             lines: LineTables::default(),
             places_throughout: PlacesThroughout::default(),
             code: Code::new(&file),
@@ -87,6 +97,19 @@ pub(crate) fn section(file: &object::File<'_>, name: &str) -> Bytes {
     let data = file.section_by_name(name).and_then(|s| s.uncompressed_data().ok());
     let bytes: Rc<[u8]> = data.map_or(Rc::from([]), |data| Rc::from(data.as_ref()));
     Bytes::new(bytes, LittleEndian)
+}
+
+/// The bytes of all sections of a name: files that were not linked may have several.
+pub(crate) fn all_sections(file: &object::File<'_>, name: &str) -> Bytes {
+    let named = file.sections().filter(|section| section.name() == Ok(name) && !name.is_empty());
+    let parts = named.filter_map(|section| Some(section.uncompressed_data().ok()?.into_owned()));
+    Bytes::new(Rc::from(parts.collect::<Vec<_>>().concat()), LittleEndian)
+}
+
+/// What is in a file, if it is one: whoever names it may be a stranger.
+pub(crate) fn read_file(path: &Path) -> Option<Vec<u8>> {
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    is_file.then(|| std::fs::read(path).ok()).flatten()
 }
 
 fn dwarf(file: &object::File<'_>) -> Dwarf {

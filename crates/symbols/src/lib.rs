@@ -5,6 +5,7 @@
 //! process is stopped. What a stranger's tables say wrongly or not at all is left out of an
 //! answer; it never panics.
 
+mod call_sites;
 mod called;
 mod code;
 mod evaluate;
@@ -19,7 +20,11 @@ mod names;
 mod prologues;
 mod scope;
 mod separate;
+mod shared;
+mod split;
 mod strings;
+mod tables;
+mod thread_local;
 mod types;
 mod units;
 mod unwind;
@@ -34,6 +39,7 @@ pub use image::Image;
 pub use lines::{LineSearch, SourceLine};
 pub use module::{Module, Modules};
 pub use named::Named;
+use tables::Unit;
 pub use unwind::{Backtrace, End, Frame};
 pub use value::Value;
 pub use variables::{Kind, Variable};
@@ -42,6 +48,11 @@ pub use variables::{Kind, Variable};
 pub trait Memory {
     /// Reads from an address on; how much could be read.
     fn read(&self, at: u64, buffer: &mut [u8]) -> usize;
+
+    /// Where the thread that is looked at has its own variables: its FS base.
+    fn thread_pointer(&self) -> Option<u64> {
+        None
+    }
 
     fn read_exact(&self, at: u64, size: usize) -> Option<Vec<u8>> {
         /// No value is larger: a damaged table may say anything.
@@ -65,5 +76,4 @@ pub struct LinkAddress(pub u64);
 
 type Bytes = gimli::EndianRcSlice<gimli::LittleEndian>;
 type Dwarf = gimli::Dwarf<Bytes>;
-type Unit = gimli::Unit<Bytes>;
 type Die = gimli::DebuggingInformationEntry<Bytes>;

@@ -51,13 +51,14 @@ pub struct LineTable {
     files: HashMap<u64, String>,
 }
 
-/// The tables that were read already, by the offset of their unit.
+/// The tables that were read already.
 #[derive(Default)]
-pub struct LineTables(RefCell<HashMap<usize, Rc<LineTable>>>);
+pub struct LineTables(RefCell<HashMap<(usize, usize), Rc<LineTable>>>);
 
 impl LineTables {
     pub fn of(&self, units: &Units, unit: &Unit) -> Rc<LineTable> {
-        let key = unit.header.debug_info_offset().map_or(usize::MAX, |offset| offset.0);
+        let unit = unit.with_lines();
+        let key = unit.key();
         let mut known = self.0.borrow_mut();
         known.entry(key).or_insert_with(|| Rc::new(LineTable::read(units, unit))).clone()
     }

@@ -8,6 +8,8 @@ const ROOT: &str = "/usr/lib/debug";
 
 pub struct Separate {
     pub bytes: Vec<u8>,
+    /// Where it was found.
+    pub path: PathBuf,
     /// A distribution has put it there: it is of a library or program that others wrote.
     pub is_of_system: bool,
 }
@@ -15,19 +17,18 @@ pub struct Separate {
 /// The file that holds the debug information of another one, which had this path: by its
 /// build id, else by the name that it gives, with the checksum that it gives.
 pub fn find(file: &object::File<'_>, path: &Path) -> Option<Separate> {
-    let by_id = by_build_id(file).map(|bytes| Separate { bytes, is_of_system: true });
-    by_id.or_else(|| by_link(file, path))
+    by_build_id(file).or_else(|| by_link(file, path))
 }
 
-fn by_build_id(file: &object::File<'_>) -> Option<Vec<u8>> {
+fn by_build_id(file: &object::File<'_>) -> Option<Separate> {
     let id = file.build_id().ok()??;
     let (first, rest) = id.split_first()?;
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let name = format!("{ROOT}/.build-id/{first:02x}/{}.debug", hex(rest));
-    let bytes = std::fs::read(name).ok()?;
+    let path = PathBuf::from(format!("{ROOT}/.build-id/{first:02x}/{}.debug", hex(rest)));
+    let bytes = std::fs::read(&path).ok()?;
     // Links to files of other versions are left behind when packages change.
     let found = object::File::parse(bytes.as_slice()).ok()?.build_id().ok()??.to_vec();
-    (found == id).then_some(bytes)
+    (found == id).then_some(Separate { bytes, path, is_of_system: true })
 }
 
 fn by_link(file: &object::File<'_>, path: &Path) -> Option<Separate> {
@@ -42,10 +43,10 @@ fn by_link(file: &object::File<'_>, path: &Path) -> Option<Separate> {
         directory.join(".debug").join(name),
         Path::new(ROOT).join(below_root).join(name),
     ];
-    places.iter().filter(|place| place.as_path() != path).find_map(|place| {
-        let bytes = std::fs::read(place).ok()?;
-        let is_of_system = place.starts_with(ROOT);
-        (crc32(&bytes) == checksum).then_some(Separate { bytes, is_of_system })
+    places.into_iter().filter(|place| place.as_path() != path).find_map(|path| {
+        let bytes = std::fs::read(&path).ok()?;
+        let is_of_system = path.starts_with(ROOT);
+        (crc32(&bytes) == checksum).then_some(Separate { bytes, path, is_of_system })
     })
 }
 

@@ -1,21 +1,21 @@
 //! The compilation units of a file, read when they are needed.
 
-use crate::{Die, Dwarf, LinkAddress, Unit};
+use crate::split::Split;
+use crate::tables::{Tables, Unit};
+use crate::{Die, LinkAddress};
 use gimli::constants as dw;
-use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
+use gimli::{AttributeValue, UnitOffset};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
 pub struct Units {
-    pub dwarf: Dwarf,
-    headers: Vec<gimli::UnitHeader<crate::Bytes>>,
-    /// None until it is needed; what cannot be read is not there.
-    loaded: RefCell<Vec<Option<Option<Rc<Unit>>>>>,
+    tables: Rc<Tables>,
+    split: Split,
     /// First and last address, and the unit's number, in the order of addresses.
     ranges: OnceCell<Vec<(u64, u64, usize)>>,
-    /// The functions of the units that were asked for, by the offset of the unit.
-    functions: RefCell<HashMap<usize, Functions>>,
+    /// The functions of the units that were asked for.
+    functions: RefCell<HashMap<(usize, usize), Functions>>,
 }
 
 /// First and last address of a stretch of each function's code, and the function's entry.
@@ -35,24 +35,16 @@ impl DieRef {
 }
 
 impl Units {
-    pub fn new(dwarf: Dwarf) -> Units {
-        let mut headers = Vec::new();
-        let mut units = dwarf.units();
-        while let Ok(Some(header)) = units.next() {
-            headers.push(header);
-        }
-        let loaded = RefCell::new(vec![None; headers.len()]);
-        Units { dwarf, headers, loaded, ranges: OnceCell::new(), functions: RefCell::default() }
+    pub fn new(tables: Rc<Tables>, split: Split) -> Units {
+        Units { tables, split, ranges: OnceCell::new(), functions: RefCell::default() }
     }
 
-    fn unit(&self, index: usize) -> Option<Rc<Unit>> {
-        let mut loaded = self.loaded.borrow_mut();
-        let load = || self.dwarf.unit(self.headers[index].clone()).ok().map(Rc::new);
-        loaded[index].get_or_insert_with(load).clone()
+    fn unit(&self, number: usize) -> Option<Rc<Unit>> {
+        self.tables.unit(number).map(|unit| self.split.whole(unit))
     }
 
     pub fn all(&self) -> impl Iterator<Item = Rc<Unit>> {
-        (0..self.headers.len()).filter_map(|index| self.unit(index))
+        (0..self.tables.len()).filter_map(|number| self.unit(number))
     }
 
     /// The unit that an address belongs to.
@@ -68,9 +60,10 @@ impl Units {
 
     fn read_ranges(&self) -> Vec<(u64, u64, usize)> {
         let mut all = Vec::new();
-        for index in 0..self.headers.len() {
-            let Some(unit) = self.unit(index) else { continue };
-            let Ok(mut ranges) = self.dwarf.unit_ranges(&unit) else { continue };
+        for index in 0..self.tables.len() {
+            // What the linker has to know is in the program's own file.
+            let Some(unit) = self.tables.unit(index) else { continue };
+            let Ok(mut ranges) = unit.dwarf.unit_ranges(&unit) else { continue };
             while let Ok(Some(range)) = ranges.next() {
                 // Code that the linker has left out begins at zero.
                 if range.begin != 0 && range.begin < range.end {
@@ -88,7 +81,7 @@ impl Units {
         unit: &Rc<Unit>,
         LinkAddress(address): LinkAddress,
     ) -> Vec<UnitOffset> {
-        let key = unit.header.debug_info_offset().map_or(usize::MAX, |offset| offset.0);
+        let key = unit.key();
         let mut known = self.functions.borrow_mut();
         let all = known.entry(key).or_insert_with(|| Rc::new(self.read_functions(unit)));
         let holds = |(start, end, _): &&(u64, u64, UnitOffset)| (*start..*end).contains(&address);
@@ -115,21 +108,23 @@ impl Units {
         unit: &Rc<Unit>,
         value: &AttributeValue<crate::Bytes>,
     ) -> Option<DieRef> {
-        match value {
+        let tables = unit.tables.upgrade()?;
+        let found = match value {
             AttributeValue::UnitRef(offset) => Some(DieRef { unit: unit.clone(), offset: *offset }),
-            AttributeValue::DebugInfoRef(offset) => self.at_offset(*offset),
+            AttributeValue::DebugInfoRef(offset) => tables.at_offset(*offset),
+            AttributeValue::DebugInfoRefSup(offset) => tables.shared.as_ref()?.at_offset(*offset),
+            AttributeValue::DebugTypesRef(signature) => tables
+                .type_of_signature(*signature)
+                .or_else(|| self.split.type_of_signature(unit, *signature)),
             _ => None,
+        }?;
+        // What is only declared may say which unit defines it.
+        match found.entry()?.attr_value(dw::DW_AT_signature) {
+            Some(signature @ AttributeValue::DebugTypesRef(_)) if *value != signature => {
+                self.referred(&found.unit, &signature)
+            }
+            _ => Some(found),
         }
-    }
-
-    fn at_offset(&self, offset: DebugInfoOffset) -> Option<DieRef> {
-        let start = |header: &gimli::UnitHeader<crate::Bytes>| {
-            header.debug_info_offset().map_or(0, |start| start.0)
-        };
-        let behind = self.headers.partition_point(|header| start(header) <= offset.0);
-        let index = behind.checked_sub(1)?;
-        let inside = UnitOffset(offset.0 - start(&self.headers[index]));
-        Some(DieRef { unit: self.unit(index)?, offset: inside })
     }
 
     /// Whether one of an entry's stretches of code holds an address.
@@ -139,7 +134,7 @@ impl Units {
 
     pub fn stretches(&self, unit: &Unit, entry: &Die) -> Vec<std::ops::Range<u64>> {
         let mut found = Vec::new();
-        if let Ok(mut ranges) = self.dwarf.die_ranges(unit, entry) {
+        if let Ok(mut ranges) = unit.dwarf.die_ranges(unit, entry) {
             while let Ok(Some(range)) = ranges.next() {
                 if range.begin != 0 {
                     found.push(range.begin..range.end);
@@ -150,7 +145,7 @@ impl Units {
     }
 
     pub fn string(&self, unit: &Unit, value: AttributeValue<crate::Bytes>) -> Option<String> {
-        let bytes = self.dwarf.attr_string(unit, value).ok()?;
+        let bytes = unit.dwarf.attr_string(unit, value).ok()?;
         gimli::Reader::to_string_lossy(&bytes).ok().map(|text| text.into_owned())
     }
 }

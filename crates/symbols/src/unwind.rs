@@ -215,6 +215,12 @@ impl Modules {
         }
     }
 
+    /// Who called the function of a frame.
+    pub(crate) fn caller_of(&self, memory: &dyn Memory, frame: &Frame) -> Option<Frame> {
+        let module = self.at(frame.lookup())?;
+        self.caller(memory, module, &mut frame.clone()).ok()
+    }
+
     fn caller(
         &self,
         memory: &dyn Memory,

@@ -39,8 +39,15 @@ impl Modules {
         let base = scopes.last().and_then(|real| frame_base(memory, module, frame, real));
         let mut variables: Vec<Variable> = Vec::new();
         for block in &scope.blocks {
-            let context =
-                Context { memory, module, unit: &block.unit, frame: Some(frame), frame_base: base };
+            let context = Context {
+                memory,
+                module,
+                unit: &block.unit,
+                frame: Some(frame),
+                frame_base: base,
+                modules: Some(self),
+                callers: 0,
+            };
             let Ok(mut tree) = block.unit.entries_tree(Some(block.offset)) else { continue };
             let Ok(root) = tree.root() else { continue };
             let mut children = root.children();
@@ -51,6 +58,13 @@ impl Modules {
         let (parameters, locals): (Vec<_>, Vec<_>) =
             variables.into_iter().partition(|variable| variable.kind == Kind::Parameter);
         parameters.into_iter().chain(locals).collect()
+    }
+
+    /// What the places of a frame's variables are told from.
+    pub(crate) fn frame_base(&self, memory: &dyn Memory, frame: &Frame) -> Option<u64> {
+        let module = self.at(frame.lookup())?;
+        let scopes = module.image.units.scopes(module.linked(frame.lookup()));
+        frame_base(memory, module, frame, scopes.last()?)
     }
 
     /// A variable that belongs to no frame, by its name; first of the module that an
@@ -80,9 +94,11 @@ impl Modules {
 fn frame_base(memory: &dyn Memory, module: &Module, frame: &Frame, real: &Scope) -> Option<u64> {
     let DieRef { unit, .. } = &real.function;
     let entry = real.function.entry()?;
-    let context = Context { memory, module, unit, frame: Some(frame), frame_base: None };
+    let frame = Some(frame);
+    let context =
+        Context { memory, module, unit, frame, frame_base: None, modules: None, callers: 0 };
     let value = entry.attr_value(dw::DW_AT_frame_base)?;
-    let address = module.linked(frame.lookup());
+    let address = module.linked(frame?.lookup());
     context.number(context.expression(value, address)?, None)
 }
 
@@ -94,7 +110,8 @@ fn global_of_unit(
 ) -> Option<Result<Value, Unknown>> {
     let units = &module.image.units;
     let last = asked.rsplit("::").next().unwrap_or(asked);
-    let context = Context { memory, module, unit, frame: None, frame_base: None };
+    let (frame, frame_base, modules) = (None, None, None);
+    let context = Context { memory, module, unit, frame, frame_base, modules, callers: 0 };
     let mut entries = unit.entries();
     // What lies in a function has a name there only.
     let mut function: Option<isize> = None;
@@ -152,7 +169,7 @@ impl Context<'_> {
     }
 
     /// The expression that holds at an address.
-    fn expression(
+    pub fn expression(
         &self,
         value: AttributeValue<Bytes>,
         LinkAddress(address): LinkAddress,
@@ -160,8 +177,7 @@ impl Context<'_> {
         if let AttributeValue::Exprloc(expression) = value {
             return (!gimli::Reader::is_empty(&expression.0)).then_some(expression);
         }
-        let dwarf = &self.module.image.units.dwarf;
-        let mut list = dwarf.attr_locations(self.unit, value).ok()??;
+        let mut list = self.unit.dwarf.attr_locations(self.unit, value).ok()??;
         while let Ok(Some(entry)) = list.next() {
             if (entry.range.begin..entry.range.end).contains(&address) {
                 let known = !gimli::Reader::is_empty(&entry.data.0);

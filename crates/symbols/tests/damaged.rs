@@ -3,14 +3,17 @@
 use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;
+use tempfile::TempDir;
 use why_symbols::{End, Frame, Image, LineSearch, Memory, Module, Modules};
 
 const SOURCE: &str = "
     #include <stdio.h>
     struct list { struct list *next; int values[3]; unsigned bits : 5; const char *name; };
+    static __thread struct { int count, last; } own = {1, 2};
     static int total(struct list *list, double scale) {
         int sum = 0;
         for (; list; list = list->next) sum += list->values[1] * scale + list->bits;
+        own.count += sum;
         return sum;
     }
     int main(int argc, char **argv) {
@@ -30,22 +33,60 @@ impl Memory for Anything {
         }
         buffer.len()
     }
+
+    fn thread_pointer(&self) -> Option<u64> {
+        Some(self.0)
+    }
 }
 
-fn program(options: &[&str]) -> Vec<u8> {
-    let directory = tempfile::tempdir().unwrap();
-    let (source, program) = (directory.path().join("a.c"), directory.path().join("a"));
-    std::fs::write(&source, SOURCE).unwrap();
-    let mut compiler = Command::new("cc");
-    compiler.args(options).arg("-g").arg("-o").args([&program, &source]);
-    assert!(compiler.status().unwrap().success());
-    std::fs::read(program).unwrap()
+/// A program, where it was built.
+struct Built {
+    directory: TempDir,
+    bytes: Vec<u8>,
+}
+
+impl Built {
+    fn new(options: &[&str]) -> Built {
+        let directory = tempfile::tempdir().unwrap();
+        let (source, program) = (directory.path().join("a.c"), directory.path().join("a"));
+        std::fs::write(&source, SOURCE).unwrap();
+        let mut compiler = Command::new("cc");
+        compiler.args(options).arg("-g").arg("-o").args([&program, &source]);
+        assert!(compiler.current_dir(directory.path()).status().unwrap().success());
+        Built { bytes: std::fs::read(program).unwrap(), directory }
+    }
+
+    fn ask(&self, bytes: &[u8]) -> usize {
+        ask(bytes, &self.directory.path().join("a"))
+    }
+}
+
+/// Numbers that are the same each time.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 as usize
+    }
+
+    /// Some bytes of these places are others.
+    fn damaged(&mut self, bytes: &[u8], places: std::ops::Range<usize>) -> Vec<u8> {
+        let mut damaged = bytes.to_vec();
+        for _ in 0..1 + self.next() % 20 {
+            let at = places.start + self.next() % places.len();
+            damaged[at] = self.next() as u8;
+        }
+        damaged
+    }
 }
 
 /// Asks all there is to ask; how much was answered.
-fn ask(bytes: &[u8]) -> usize {
+fn ask(bytes: &[u8], path: &Path) -> usize {
     const AT: u64 = 0x5555_5555_4000;
-    let Some(image) = Image::load(bytes, Path::new("/nowhere/a")).map(Rc::new) else {
+    let Some(image) = Image::load(bytes, path).map(Rc::new) else {
         return 0;
     };
     let mut search = LineSearch::default();
@@ -71,7 +112,7 @@ fn ask(bytes: &[u8]) -> usize {
                         let text = variable.value.map(|value| value.text(&modules, &memory));
                         answers += usize::from(text.is_ok());
                     }
-                    for expression in ["*list", "list->next->values[1]", "sum", "stdout"] {
+                    for expression in ["*list", "list->next->values[1]", "sum", "own", "stdout"] {
                         let expression = expression.parse().unwrap();
                         let value = modules.evaluate(&memory, frame, number, &expression);
                         answers += value.map_or(0, |value| value.text(&modules, &memory).len());
@@ -85,27 +126,50 @@ fn ask(bytes: &[u8]) -> usize {
 
 #[test]
 fn damaged_tables_are_survived() {
-    for options in [&["-O0"][..], &["-O2"], &["-O1", "-gdwarf-4"]] {
-        let bytes = program(options);
-        assert!(ask(&bytes) > 2, "{options:?}: the undamaged program has answers");
-        let mut state = 0x2545_f491_4f6c_dd1du64;
-        let mut random = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state as usize
-        };
-        // The tables are in the second half of the file, the headers at both ends.
-        let places = bytes.len() / 4..bytes.len();
+    for options in [
+        &["-O0"][..],
+        &["-O2"],
+        &["-O1", "-gdwarf-4"],
+        &["-O0", "-gdwarf-4", "-fdebug-types-section"],
+        &["-O2", "-gdwarf-5", "-fdebug-types-section"],
+        &["-O0", "-gsplit-dwarf"],
+    ] {
+        let built = Built::new(options);
+        let bytes = &built.bytes;
+        assert!(built.ask(bytes) > 2, "{options:?}: the undamaged program has answers");
+        let mut random = Random(0x2545_f491_4f6c_dd1d);
         for _ in 0..400 {
-            let mut damaged = bytes.clone();
-            for _ in 0..1 + random() % 20 {
-                let at = places.start + random() % places.len();
-                damaged[at] = random() as u8;
-            }
-            ask(&damaged);
-            damaged.truncate(random() % bytes.len());
-            ask(&damaged);
+            // The tables are in the second half of the file, the headers at both ends.
+            let mut damaged = random.damaged(bytes, bytes.len() / 4..bytes.len());
+            built.ask(&damaged);
+            damaged.truncate(random.next() % bytes.len());
+            built.ask(&damaged);
+        }
+    }
+}
+
+#[test]
+fn damaged_split_units_are_survived() {
+    for options in [
+        &["-O2", "-gdwarf-4", "-gsplit-dwarf"][..],
+        &["-O0", "-gdwarf-5", "-gsplit-dwarf", "-fdebug-types-section"],
+    ] {
+        let built = Built::new(options);
+        let entries = std::fs::read_dir(built.directory.path()).unwrap();
+        let mut paths = entries.map(|entry| entry.unwrap().path());
+        let path = paths.find(|path| path.extension().is_some_and(|is| is == "dwo")).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let whole = built.ask(&built.bytes);
+        std::fs::remove_file(&path).unwrap();
+        assert!(whole > built.ask(&built.bytes), "{options:?}: there is more in the other file");
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        for _ in 0..400 {
+            let mut damaged = random.damaged(&bytes, 0..bytes.len());
+            std::fs::write(&path, &damaged).unwrap();
+            built.ask(&built.bytes);
+            damaged.truncate(random.next() % bytes.len());
+            std::fs::write(&path, &damaged).unwrap();
+            built.ask(&built.bytes);
         }
     }
 }

@@ -5,6 +5,7 @@
 //! are started once and live as long as the pool that feeds them. A worker is the reaper of everything that a test starts, so that
 //! nothing of it outlives the test; and when `why` is killed, its workers notice and clean up.
 
+mod call;
 mod condition;
 mod fault;
 mod files;
@@ -21,7 +22,8 @@ mod telling;
 mod tracer;
 mod worker;
 
-pub use condition::{BadCondition, Condition};
+pub use call::{Call, Given};
+pub use condition::{BadCondition, Condition, Facts};
 pub use files::{Files, FilesError, Shape};
 pub use message::{Spec, Target};
 pub use place::Backend;

@@ -3,6 +3,7 @@
 //! Each message ends with a line feed: whoever passes on what a worker on another machine
 //! writes may do so line by line.
 
+use crate::call::Given;
 use crate::condition::Condition;
 use crate::files::Files;
 use crate::seen::Seen;
@@ -31,8 +32,7 @@ pub struct Spec {
 pub enum Target {
     /// It is given the names, and the candidate as standard input.
     Script(Vec<OsString>),
-    /// `@@` stands for the names; without it, the candidate is standard input.
-    Command(Vec<OsString>),
+    Command(Vec<OsString>, Given),
 }
 
 /// Large files are not copied to be sent.

@@ -1,9 +1,10 @@
 //! One test: a fresh directory, a process, what it wrote, and an end for all that it started.
 
+use crate::call::Call;
 use crate::condition::Facts;
 use crate::fault::Images;
 use crate::files::Files;
-use crate::message::{Spec, Target};
+use crate::message::Spec;
 use crate::orphans::end_all;
 use crate::room::TestDirectory;
 use crate::seen::{Ended, Seen};
@@ -16,7 +17,6 @@ use nix::sys::ptrace;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, setsid};
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
@@ -49,9 +49,9 @@ pub fn run(
         io::Error::new(error.kind(), format!("{what}; TMPDIR says where else to write it"))
     };
     let directory = TestDirectory::new(room).map_err(cannot)?;
-    files.write(directory.path()).map_err(cannot)?;
+    let call = spec.prepare(files, directory.path()).map_err(cannot)?;
     let start = Instant::now();
-    let mut child = spawn(spec, files, directory.path(), images.is_some())?;
+    let mut child = spawn(&call, spec.memory, directory.path(), images.is_some())?;
     let group = Pid::from_raw(child.id() as i32);
     let mut tracer = images.map(|images| Tracer::new(group, images)).transpose()?;
     let watched = watch(&mut child, tracer.as_mut(), start + limit, control.as_fd());
@@ -75,26 +75,16 @@ pub fn run(
     }))
 }
 
-fn spawn(spec: &Spec, files: &Files, directory: &Path, traced: bool) -> io::Result<Child> {
-    let names = || spec.names.iter().map(|name| name.clone().into_os_string());
-    let (words, reads_candidate): (Vec<OsString>, bool) = match &spec.target {
-        Target::Script(words) => (words.iter().cloned().chain(names()).collect(), true),
-        Target::Command(words) => {
-            let expand = |word: &OsString| -> Vec<OsString> {
-                if word == "@@" { names().collect() } else { vec![word.clone()] }
-            };
-            let reads = !words.iter().any(|word| word == "@@");
-            (words.iter().flat_map(expand).collect(), reads)
-        }
-    };
-    let input = match files.0.as_slice() {
-        [(path, _)] if reads_candidate => File::open(directory.join(path))?.into(),
-        _ => Stdio::null(),
+fn spawn(call: &Call, memory: Option<u64>, directory: &Path, traced: bool) -> io::Result<Child> {
+    let words = &call.words;
+    let input = match &call.input {
+        Some(path) => File::open(path)?.into(),
+        None => Stdio::null(),
     };
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).current_dir(directory).stdin(input);
+    command.envs(call.variable.iter().map(|(name, value)| (name, value)));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let memory = spec.memory;
     // SAFETY: what runs between fork and exec only makes system calls.
     unsafe {
         command.pre_exec(move || {

@@ -1,66 +1,132 @@
 //! `why chop`: what lies between a source, such as the input, and a value.
 
+mod auto;
+mod contents;
+mod each;
+mod failing;
+mod recorder;
 mod sources;
+mod words;
 
 use crate::questions::{Failure, no_answer};
+use crate::reduce::Cut;
 use crate::slice::shown::{Answered, Shown, ViewArgs};
 use crate::slice::subject::Subject;
+use each::Each;
 use sources::Source;
 use std::process::ExitCode;
-use why_slice::region::Options;
+use why_slice::reasons::Reason;
+use why_slice::region::{Criterion, Options, Slice};
 
 /// Say what lies between a source, such as the input, and a value
 #[derive(clap::Args)]
 pub struct Args {
-    /// The recording [default: the newest finished one]
+    /// The recording [default: the newest finished one]; with --auto and a command, its input
     #[arg(value_name = "REC")]
-    recording: Option<String>,
+    words: Vec<String>,
 
     /// input, input:FIRST-LAST (bytes of the input, from 0 on), arg:K, env:NAME, or a criterion
-    #[arg(long, value_name = "SOURCE")]
-    from: String,
+    #[arg(long, value_name = "SOURCE", required_unless_present = "auto")]
+    from: Option<String>,
 
     /// What it leads to: [PROC/]PLACE[#N][:VALUE], as for `why slice`
-    #[arg(long, value_name = "CRITERION")]
-    to: String,
+    #[arg(long, value_name = "CRITERION", required_unless_present = "auto")]
+    to: Option<String>,
 
     /// Also what made the value and does not depend on any input
     #[arg(long)]
     independent: bool,
 
+    /// Reduce the input of a failing run first, record that again, and chop from what is left of
+    /// the input to the failure: of a recording, or of `[INPUT…] -- COMMAND`
+    #[arg(long)]
+    auto: bool,
+
+    /// Also of each value of the source by itself: of each byte, character, token or line
+    /// [default: token, or what can be told apart]
+    #[arg(long, value_name = "UNIT", num_args = 0..=1, require_equals = true)]
+    #[arg(conflicts_with = "independent")]
+    each: Option<Option<Cut>>,
+
     #[command(flatten)]
     view: ViewArgs,
+
+    #[command(flatten, next_help_heading = crate::WITH_AUTO)]
+    reduction: auto::ReductionArgs,
 }
 
 pub fn main(args: &Args) -> ExitCode {
-    match chop(args).map(|shown| shown.print(&args.view)) {
+    let answered = if args.auto { auto::chop(args) } else { chop(args) };
+    match answered.map(|shown| shown.print(&args.view)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.tell(),
     }
 }
 
 fn chop(args: &Args) -> Result<Shown, Failure> {
-    let source: Source = args.from.parse().map_err(Failure::Misused)?;
-    let words: Vec<String> = args.recording.iter().chain([&args.to]).cloned().collect();
+    let (from, to) = args.from.as_deref().zip(args.to.as_deref()).expect("clap sees to it");
+    let source: Source = from.parse().map_err(Failure::Misused)?;
+    if args.words.len() > 1 {
+        return Err(Failure::Misused("a chop is of one recording".to_owned()));
+    }
+    let words: Vec<String> =
+        args.words.iter().map(String::as_str).chain([to]).map(str::to_owned).collect();
     let mut subject = Subject::of(&words, args.view.region.as_deref())?;
-    let criterion = subject.criterion(&args.view)?;
-    let sources = source.find(&subject)?;
-    let options = args.view.options();
-    // The trace is gone through more than once.
-    subject.traced.region.keep_decoded(args.view.memory() / 2);
-    let forward = subject.timed(|region| region.forward_of(&sources, options))?;
-    let mut only = forward.positions;
-    if args.independent {
-        let inputs = Source::Input(None).find(&subject)?;
-        let of_input = subject.timed(|region| region.forward_of(&inputs, options))?;
-        let whole = subject.timed(|region| region.slice(&criterion, options))?;
-        only = only.and(&whole.positions.without(&of_input.positions));
+    let found = Found::between(&mut subject, &source, args)?;
+    found.check(from, to)?;
+    let each = Each::wanted(args, &mut subject, &source, &found)?;
+    let mut shown = subject.shown(&found.answered(), &args.view)?;
+    if let Some(each) = each {
+        shown.preface = each.preface(&args.view);
     }
-    let options = Options { only: Some(&only), ..options };
-    let mut chop = subject.timed(|region| region.slice(&criterion, options))?;
-    if chop.count == 0 {
-        return Err(no_answer(format!("nothing leads from {} to {}", args.from, args.to)));
+    Ok(shown)
+}
+
+/// Where an instruction is shown: where it is, or at the call that stands for it.
+fn shown_at(reason: &Reason) -> u64 {
+    reason.site.unwrap_or(reason.address)
+}
+
+/// A chop, and what it was made of.
+struct Found {
+    criterion: Criterion,
+    forward: Slice,
+    chop: Slice,
+}
+
+impl Found {
+    fn between(subject: &mut Subject, source: &Source, args: &Args) -> Result<Found, Failure> {
+        let criterion = subject.criterion(&args.view)?;
+        let sources = source.find(subject)?;
+        let options = args.view.options();
+        // The trace is gone through more than once.
+        subject.traced.region.keep_decoded(args.view.memory() / 2);
+        let forward = subject.timed(|region| region.forward_of(&sources, options))?;
+        let mut only = forward.positions.clone();
+        if args.independent {
+            let inputs = match source {
+                Source::Input(streams, _) => Source::Input(streams.clone(), None),
+                _ => Source::Input(sources::Streams::Named, None),
+            };
+            let inputs = inputs.find(subject)?;
+            let of_input = subject.timed(|region| region.forward_of(&inputs, options))?;
+            let whole = subject.timed(|region| region.slice(&criterion, options))?;
+            only = only.and(&whole.positions.without(&of_input.positions));
+        }
+        let options = Options { only: Some(&only), ..options };
+        let mut chop = subject.timed(|region| region.slice(&criterion, options))?;
+        chop.passed_over.extend(&forward.passed_over);
+        Ok(Found { criterion, forward, chop })
     }
-    chop.passed_over.extend(&forward.passed_over);
-    subject.shown(&Answered { schema: "why.chop/1", slice: &chop }, &args.view)
+
+    fn check(&self, from: &str, to: &str) -> Result<(), Failure> {
+        match self.chop.count {
+            0 => Err(no_answer(format!("nothing leads from {from} to {to}"))),
+            _ => Ok(()),
+        }
+    }
+
+    fn answered(&self) -> Answered<'_> {
+        Answered { schema: "why.chop/1", slice: &self.chop }
+    }
 }

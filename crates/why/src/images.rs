@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 use why_engine::{Module, Scene};
 use why_record::files::{Files, Hash};
-use why_record::registers::COUNT;
+use why_record::registers::{COUNT, FS_BASE};
 use why_symbols::{Frame, Image, Memory, Modules};
 
 pub struct Images {
@@ -45,6 +45,10 @@ pub struct SceneMemory<'a>(pub &'a Scene<'a>);
 impl Memory for SceneMemory<'_> {
     fn read(&self, at: u64, buffer: &mut [u8]) -> usize {
         self.0.read(at, buffer)
+    }
+
+    fn thread_pointer(&self) -> Option<u64> {
+        Some(self.0.registers.0[FS_BASE])
     }
 }
 

@@ -25,7 +25,8 @@ mod trial;
 mod tries;
 
 use clap::error::{ContextKind, ErrorKind};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// For commands that run a program: it is `why` that failed, not the program.
@@ -61,8 +62,26 @@ enum Command {
     TrialWorker,
 }
 
+/// What these options are for says the heading under which they stand.
+const WITH_AUTO: &str = "With --auto";
+
+/// What options need is known only where all of them are.
+fn cli() -> clap::Command {
+    let needs_auto = |arg: clap::Arg| match arg.get_help_heading() {
+        Some(WITH_AUTO) => arg.requires("auto"),
+        _ => arg,
+    };
+    Cli::command().mut_subcommand("chop", |chop| chop.mut_args(needs_auto))
+}
+
+fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let mut cli = cli();
+    let matches = cli.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut cli))
+}
+
 fn main() -> ExitCode {
-    match Cli::try_parse() {
+    match parse(std::env::args_os()) {
         Ok(Cli { command: Command::Run(args) }) => run::main(args),
         Ok(Cli { command: Command::Record(args) }) => record::main(args),
         Ok(Cli { command: Command::Replay(args) }) => replay::main(args),
@@ -126,7 +145,8 @@ mod tests {
     use super::*;
 
     fn said(words: &[&str]) -> String {
-        one_line(&Cli::try_parse_from(words).err().expect("a misuse"), words.get(1).copied())
+        let parsed = parse(words.iter().map(OsString::from));
+        one_line(&parsed.err().expect("a misuse"), words.get(1).copied())
     }
 
     #[test]

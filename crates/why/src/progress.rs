@@ -8,6 +8,18 @@ pub fn of_bytes(what: &'static str, bytes: u64) -> ProgressBar {
     ProgressBar::new(bytes).with_style(style.expect("a valid template")).with_message(what)
 }
 
+/// One step after the other, each with its own message.
+pub fn of_steps() -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {wide_msg}").expect("a valid template");
+    ProgressBar::new_spinner().with_style(style)
+}
+
+/// So many of something are to be seen to.
+pub fn of_count(what: &'static str, count: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len}, {eta}");
+    ProgressBar::new(count).with_style(style.expect("a valid template")).with_message(what)
+}
+
 /// Nobody knows how many bytes there will be.
 pub fn of_unknown_bytes(what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} {bytes}, {bytes_per_sec}");

@@ -15,6 +15,7 @@ use why_engine::{Look, Report};
 use why_record::store::{self, Recording};
 
 /// Why there is no answer.
+#[derive(Debug)]
 pub enum Failure {
     Misused(String),
     NoAnswer(String),

@@ -1,7 +1,7 @@
 //! `why reduce`: the smallest input that still fails.
 
 mod algorithm;
-mod answer;
+pub mod answer;
 mod not_smaller;
 mod output;
 mod plot;
@@ -50,6 +50,32 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Cut::Line)]
     unit: Cut,
 
+    #[command(flatten)]
+    search: SearchArgs,
+
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Write one line for each test
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// Draw the size over the tests
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+
+    #[command(flatten)]
+    trial: trial::Args,
+
+    /// How it ended when it was recorded, if that is what is to happen again.
+    #[arg(skip)]
+    recorded: Option<String>,
+}
+
+/// What is known of the input, and how long to search.
+#[derive(Clone, clap::Args)]
+pub struct SearchArgs {
     /// The language of the input [default: as its extension says]
     #[arg(long, value_name = "NAME")]
     lang: Option<String>,
@@ -73,25 +99,46 @@ pub struct Args {
     /// Take at most this long
     #[arg(long, value_name = "SECONDS", value_parser = trial::seconds)]
     max_time: Option<Duration>,
+}
 
-    /// Print the answer as JSON
-    #[arg(long)]
-    json: bool,
+impl Args {
+    /// What another command has reduced.
+    pub fn of_command(
+        inputs: Vec<PathBuf>,
+        output: Option<PathBuf>,
+        search: SearchArgs,
+        trial: trial::Args,
+        recorded: Option<String>,
+    ) -> Args {
+        let (in_place, json) = (false, false);
+        let (algorithm, unit, trace, plot) = (Algorithm::Auto, Cut::Line, None, None);
+        Args {
+            inputs,
+            output,
+            in_place,
+            algorithm,
+            unit,
+            search,
+            json,
+            trace,
+            plot,
+            trial,
+            recorded,
+        }
+    }
 
-    /// Write one line for each test
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
-
-    /// Draw the size over the tests
-    #[arg(long, value_name = "FILE.svg")]
-    plot: Option<PathBuf>,
-
-    #[command(flatten)]
-    trial: trial::Args,
+    /// Whether the original ends as it is to do.
+    fn is_as_recorded(&self, reason: &str) -> bool {
+        let ended = self.recorded.as_ref().filter(|_| self.trial.needs_original());
+        ended.is_none_or(|ended| {
+            let rest = reason.strip_prefix(ended.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ':']))
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Cut {
+pub enum Cut {
     Byte,
     Char,
     Token,
@@ -99,7 +146,7 @@ enum Cut {
 }
 
 impl Cut {
-    fn unit(self) -> Unit {
+    pub fn unit(self) -> Unit {
         match self {
             Cut::Byte => Unit::Byte,
             Cut::Char => Unit::Char,
@@ -110,7 +157,10 @@ impl Cut {
 }
 
 pub fn main(args: &Args) -> ExitCode {
-    trial::exit(reduce(args))
+    trial::exit(reduce(args).map(|answer| match args.json {
+        true => println!("{}", answer.json()),
+        false => print!("{}", answer.text()),
+    }))
 }
 
 /// A reduction that is under way.
@@ -125,8 +175,8 @@ struct Reduction {
     failure: String,
 }
 
-fn reduce(args: &Args) -> Result<(), Failure> {
-    let syntax = Syntax::new(args.lang.as_deref(), args.grammar.as_deref())?;
+pub fn reduce(args: &Args) -> Result<Answer, Failure> {
+    let syntax = Syntax::new(args.search.lang.as_deref(), args.search.grammar.as_deref())?;
     let mut reduction = Reduction::start(args)?;
     if let Shape::One(_) = reduction.shape {
         let checked = syntax.check(&reduction.files.0[0].1);
@@ -139,33 +189,39 @@ fn reduce(args: &Args) -> Result<(), Failure> {
 impl Reduction {
     /// Makes sure that the original fails.
     fn start(args: &Args) -> Result<Reduction, Failure> {
-        let start = Instant::now();
+        let (start, search) = (Instant::now(), &args.search);
         let files = Files::read(&args.inputs).map_err(no_answer)?;
         let shape = Shape::of(&files);
         let original = shape.text(&files);
         let output = Output::new(&args.inputs, args.output.clone(), shape == Shape::Several)?;
         let pool = args.trial.pool(&args.inputs, shape.clone())?;
-        let identity = format!("{} {:?}", args.trial.identity(), args.confirm);
+        let identity = format!("{} {:?}", args.trial.identity(), search.confirm);
         let (verdicts, known) =
-            Verdicts::open(output.verdicts(), &identity, &original, args.resume)?;
+            Verdicts::open(output.verdicts(), &identity, &original, search.resume)?;
         let plot = args.plot.as_deref().map(Plot::create).transpose()?;
         let trace = args.trace.as_deref();
         let watch = Watch::new(shape.clone(), output.clone(), verdicts, trace, original.len())?;
-        let until = args.max_time.map(|time| start + time);
-        let limits = Limits { tests: args.max_tests, until, confirm: args.confirm };
+        let until = search.max_time.map(|time| start + time);
+        let limits = Limits { tests: search.max_tests, until, confirm: search.confirm };
         let mut tester = Tester::new(pool, watch, limits);
         let again = args.trial.needs_original().then(|| xxh3_128(&original));
         for (hash, judgement) in known.into_iter().filter(|(hash, _)| Some(*hash) != again) {
             tester.remember(hash, judgement);
         }
         match tester.check(&original) {
-            Ok(Judgement { verdict: Verdict::Fails, reason }) => {
+            Ok(Judgement { verdict: Verdict::Fails, reason }) if args.is_as_recorded(&reason) => {
                 let failure = args.trial.failure(&reason);
                 Ok(Reduction { files, shape, output, tester, plot, start, failure })
             }
             Ok(Judgement { reason, .. }) => {
                 tester.watcher.discard();
-                Err(no_answer(format!("the original does not fail: {reason}")))
+                Err(no_answer(match &args.recorded {
+                    Some(ended) => format!(
+                        "the failure does not come again: {ended} was recorded, and run again it \
+                         is {reason}"
+                    ),
+                    None => format!("the original does not fail: {reason}"),
+                }))
             }
             Err(stopped) => {
                 tester.watcher.discard();
@@ -189,7 +245,7 @@ impl Reduction {
     }
 
     /// Says what came of it, whatever ended it.
-    fn finish(mut self, args: &Args, stopped: Option<Stopped>) -> Result<(), Failure> {
+    fn finish(mut self, args: &Args, stopped: Option<Stopped>) -> Result<Answer, Failure> {
         self.tester.watcher.end();
         let path = self.output.path().to_owned();
         let written = self.output.write(&self.shape.files(self.tester.best()));
@@ -226,12 +282,6 @@ impl Reduction {
             (Some(_), false) => Some("--resume goes on"),
             (Some(_), true) => Some("the same command goes on"),
         };
-        let answer = Answer::new(&self, &path, more, minimal);
-        if args.json {
-            println!("{}", answer.json());
-        } else {
-            print!("{}", answer.text());
-        }
-        Ok(())
+        Ok(Answer::new(&self, &path, more, minimal))
     }
 }

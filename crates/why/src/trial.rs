@@ -1,23 +1,44 @@
 //! The options that say what a test is, for all commands that make tests.
 
+pub use crate::questions::{Failure, no_answer};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use why_trial::{Backend, Condition, Criterion, Pool, Settings, Shape, Spec, Target};
+use why_trial::{Backend, Condition, Criterion, Given, Pool, Settings, Shape, Spec, Target};
 
 #[derive(clap::Args)]
 pub struct Args {
     /// A script that exits with 0 if its argument, which is also its standard input, still
     /// fails; it runs in a fresh directory that holds nothing but the candidate
-    #[arg(long, value_name = "SCRIPT", conflicts_with = "command")]
+    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["command", "fails_if"])]
     test: Option<PathBuf>,
 
+    /// A test gets no more memory than this
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..1 << 40))]
+    memory: Option<u64>,
+
+    #[command(flatten)]
+    how: How,
+
+    /// Only other commands that make tests have candidates that are no files.
+    #[arg(skip)]
+    given: Given,
+
+    /// Where the command's paths lead from, if not from here.
+    #[arg(skip)]
+    directory: Option<PathBuf>,
+}
+
+/// How a command is tested.
+#[derive(Clone, clap::Args)]
+pub struct How {
     /// What a failure is: exit=N, signal=NAME, stdout~/RE/, stderr~/RE/, file:PATH~/RE/,
     /// time>N, joined by and, or, not [default: to fail as the original does]
-    #[arg(long, value_name = "TERMS", conflicts_with = "test")]
+    #[arg(long, value_name = "TERMS")]
     fails_if: Option<String>,
 
     /// So many tests at once; the result is the same
@@ -27,10 +48,6 @@ pub struct Args {
     /// A test that takes longer does not fail [default: ten times what the original takes]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
-
-    /// A test gets no more memory than this
-    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..1 << 40))]
-    memory: Option<u64>,
 
     /// Where tests are made: slurm makes -j tests at once on a cluster, in one allocation
     #[arg(long, value_enum, value_name = "WHERE", default_value_t = Where::Local)]
@@ -59,31 +76,34 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a number of seconds above 0".to_owned())
 }
 
-/// Why there is no answer.
-#[derive(Debug)]
-pub enum Failure {
-    Misused(String),
-    NoAnswer(String),
-}
-
-pub fn no_answer(error: impl ToString) -> Failure {
-    Failure::NoAnswer(error.to_string())
-}
-
 pub fn exit(outcome: Result<(), Failure>) -> ExitCode {
-    let (message, status) = match outcome {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Failure::NoAnswer(message)) => (message, ExitCode::FAILURE),
-        Err(Failure::Misused(message)) => (message, ExitCode::from(crate::MISUSED)),
-    };
-    eprintln!("why: {message}");
-    status
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.tell(),
+    }
+}
+
+impl How {
+    /// What was said of what a failure is.
+    pub fn condition(&self) -> Result<Option<Condition>, Failure> {
+        let condition = self.fails_if.as_deref().map(Condition::parse).transpose();
+        condition.map_err(|error| Failure::Misused(error.to_string()))
+    }
 }
 
 impl Args {
-    /// Those who make the tests of candidates, which are called as these inputs are.
-    pub fn pool(&self, inputs: &[PathBuf], shape: Shape) -> Result<Pool, Failure> {
-        let (target, mut criterion) = match (&self.test, self.command.as_slice()) {
+    /// Another command's tests.
+    pub fn of_command(how: How, given: Given, directory: Option<PathBuf>) -> Args {
+        Args { test: None, memory: None, how, given, directory }
+    }
+
+    fn directory(&self) -> std::io::Result<PathBuf> {
+        self.directory.clone().map_or_else(std::env::current_dir, Ok)
+    }
+
+    /// What a test of candidates is, which are called as these inputs are.
+    pub fn spec(&self, inputs: &[PathBuf]) -> Result<(Spec, Criterion), Failure> {
+        let (target, mut criterion) = match (&self.test, self.how.command.as_slice()) {
             (Some(script), _) => {
                 let words = self.wrapped(&[script.clone().into()], inputs)?;
                 (Target::Script(words), Criterion::Script)
@@ -93,20 +113,28 @@ impl Args {
                 return Err(Failure::Misused(message.into()));
             }
             (None, command) => {
-                (Target::Command(self.wrapped(command, inputs)?), Criterion::Same(None))
+                let given = match &self.given {
+                    Given::Word(number) => Given::Word(number + self.runner().count()),
+                    other => other.clone(),
+                };
+                (Target::Command(self.wrapped(command, inputs)?, given), Criterion::Same(None))
             }
         };
-        let condition = self.fails_if.as_deref().map(Condition::parse).transpose();
-        let condition = condition.map_err(|error| Failure::Misused(error.to_string()))?;
+        let condition = self.how.condition()?;
         if condition.is_some() {
             criterion = Criterion::Condition;
         }
-        catch_interrupts().map_err(no_answer)?;
         let memory = self.memory.map(|megabytes| megabytes << 20);
         let names =
             inputs.iter().filter_map(|input| input.file_name().map(PathBuf::from)).collect();
-        let spec = Spec { target, names, condition, memory, family: family() };
-        let (backend, why) = match self.backend {
+        Ok((Spec { target, names, condition, memory, family: family() }, criterion))
+    }
+
+    /// Those who make the tests.
+    pub fn pool(&self, inputs: &[PathBuf], shape: Shape) -> Result<Pool, Failure> {
+        let (spec, criterion) = self.spec(inputs)?;
+        catch_interrupts().map_err(no_answer)?;
+        let (backend, why) = match self.how.backend {
             Where::Local => (Backend::Local, "/proc/self/exe".into()),
             // Other machines know this file by its path, or not at all.
             Where::Slurm => (Backend::Slurm, std::env::current_exe().map_err(no_answer)?),
@@ -114,8 +142,8 @@ impl Args {
         let settings = Settings {
             worker: vec![why.into_os_string(), "trial-worker".into()],
             backend,
-            jobs: self.jobs.into(),
-            timeout: self.timeout,
+            jobs: self.how.jobs.into(),
+            timeout: self.how.timeout,
             interrupted,
             tell: |what| eprintln!("why: {what}"),
         };
@@ -132,19 +160,25 @@ impl Args {
 
     /// Whether candidates are compared with the original, which has to be run for that.
     pub fn needs_original(&self) -> bool {
-        self.test.is_none() && self.fails_if.is_none()
+        self.test.is_none() && self.how.fails_if.is_none()
     }
 
     /// What says which test this is: two runs in which it is the same can share verdicts.
     pub fn identity(&self) -> String {
-        let Args { test, fails_if, timeout, memory, runner, command, jobs: _, backend: _ } = self;
-        let directory = std::env::current_dir();
-        format!("{test:?} {fails_if:?} {timeout:?} {memory:?} {runner:?} {command:?} {directory:?}")
+        let Args { test, memory, how, given, directory: _ } = self;
+        let How { fails_if, timeout, runner, command, jobs: _, backend: _ } = how;
+        let directory = self.directory();
+        let how = format!("{fails_if:?} {timeout:?} {memory:?} {runner:?} {command:?}");
+        format!("{test:?} {how} {given:?} {directory:?}")
+    }
+
+    fn runner(&self) -> impl Iterator<Item = &str> {
+        self.how.runner.iter().flat_map(|runner| runner.split_whitespace())
     }
 
     /// Tests run elsewhere: paths become absolute, but for those of inputs, where candidates are.
     fn wrapped(&self, command: &[OsString], inputs: &[PathBuf]) -> Result<Vec<OsString>, Failure> {
-        let here = std::env::current_dir().map_err(no_answer)?;
+        let here = self.directory().map_err(no_answer)?;
         // To many programs a dot or two is no path.
         let is_no_path = |word: &OsString| ["", "@@", ".", ".."].iter().any(|other| word == other);
         let found = |word: &OsString| -> OsString {
@@ -154,9 +188,8 @@ impl Args {
                 false => word.clone(),
             }
         };
-        let runner = self.runner.iter().flat_map(|runner| runner.split_whitespace());
         let mut words: Vec<OsString> = Vec::new();
-        for (index, word) in runner.map(OsString::from).enumerate() {
+        for (index, word) in self.runner().map(OsString::from).enumerate() {
             // A command without a slash is looked for elsewhere.
             let by_path = index > 0 || word.as_encoded_bytes().contains(&b'/');
             words.push(if by_path { found(&word) } else { word });
@@ -164,7 +197,7 @@ impl Args {
         let (program, arguments) = command.split_first().expect("there is a command");
         let path = here.join(program);
         let by_path = self.test.is_some() || program.as_encoded_bytes().contains(&b'/');
-        if by_path && self.runner.is_none() && !path.exists() {
+        if by_path && self.how.runner.is_none() && !path.exists() {
             return Err(no_answer(format!("there is no {}", Path::new(program).display())));
         }
         words.push(if by_path { path.into() } else { program.clone() });
@@ -201,12 +234,41 @@ fn interrupted() -> bool {
 
 /// What has been found is kept when someone loses patience.
 fn catch_interrupts() -> nix::Result<()> {
-    let action = SigAction::new(SigHandler::Handler(interrupt), SaFlags::empty(), SigSet::empty());
+    on_interrupts(interrupt)
+}
+
+fn on_interrupts(handler: extern "C" fn(i32)) -> nix::Result<()> {
+    let action = SigAction::new(SigHandler::Handler(handler), SaFlags::empty(), SigSet::empty());
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        // SAFETY: the handler only stores to an atomic.
+        // SAFETY: the handlers only store to an atomic, or make calls that are safe in them.
         unsafe { sigaction(signal, &action) }?;
     }
     Ok(())
+}
+
+/// What is said when somebody loses patience, and who says it.
+static LAST_WORDS: OnceLock<(u32, String)> = OnceLock::new();
+
+extern "C" fn leave(_: i32) {
+    // Whoever was forked meanwhile notices that this process is gone.
+    if let Some((process, words)) = LAST_WORDS.get()
+        && *process == std::process::id()
+    {
+        // SAFETY: both calls are safe in handlers, and the text is never changed.
+        unsafe {
+            libc::write(2, words.as_ptr().cast(), words.len());
+            libc::_exit(1);
+        }
+    }
+}
+
+/// When all tests have been made, there is nothing to be waited for any more.
+pub fn leave_when_interrupted(words: String) -> Result<(), Failure> {
+    if interrupted() {
+        return Err(no_answer(words));
+    }
+    let _ = LAST_WORDS.set((std::process::id(), format!("why: {words}\n")));
+    on_interrupts(leave).map_err(no_answer)
 }
 
 /// `why trial-worker`: one of those who make tests; started by `why` itself.

@@ -1,6 +1,8 @@
 //! What `why print` says is what gdb says of the same program, run natively, at the same
 //! place. Where gdb and `why` write values differently, the source says what they are.
 
+#[path = "print/forms.rs"]
+mod forms;
 #[path = "print/gdb.rs"]
 mod gdb;
 

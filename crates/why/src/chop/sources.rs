@@ -1,24 +1,31 @@
 //! Where a chop begins.
 
+use super::words::{Word, Words};
 use crate::questions::{Failure, no_answer};
-use crate::replay::{self, How};
 use crate::slice::subject::Subject;
-use serde::{Deserialize, Serialize};
-use std::ops::RangeInclusive;
-use std::path::Path;
+use crate::slice::traced::Traced;
+use std::ops::{Range, RangeInclusive};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use why_engine::{Look, Observer, Scene, Then};
-use why_record::position::Moment;
-use why_record::registers::RSP;
-use why_slice::region::Criterion;
+use why_record::store::Recording;
+use why_slice::region::{Criterion, Input};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// What was read, or some bytes of it.
-    Input(Option<RangeInclusive<u64>>),
+    Input(Streams, Option<RangeInclusive<u64>>),
     Argument(usize),
     Environment(String),
     Criterion(String),
+}
+
+/// Which of the streams that were read are the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Streams {
+    /// The standard input, and files that were named on the command line.
+    Named,
+    /// The standard input, and files with these paths, or below them.
+    Below(Vec<PathBuf>),
 }
 
 impl FromStr for Source {
@@ -26,7 +33,7 @@ impl FromStr for Source {
 
     fn from_str(text: &str) -> Result<Source, String> {
         if text == "input" {
-            return Ok(Source::Input(None));
+            return Ok(Source::Input(Streams::Named, None));
         }
         let no_range = |range: &str| {
             format!("{range} are no bytes of the input: give FIRST-LAST, counted from 0 on, or one")
@@ -37,7 +44,7 @@ impl FromStr for Source {
                 let numbers = first.parse().ok().zip(last.parse().ok());
                 let numbers = numbers.filter(|(first, last): &(u64, u64)| first <= last);
                 let (first, last) = numbers.ok_or_else(|| no_range(range))?;
-                Ok(Source::Input(Some(first..=last)))
+                Ok(Source::Input(Streams::Named, Some(first..=last)))
             }
             Some(("arg", number)) => match number.parse() {
                 Ok(number) => Ok(Source::Argument(number)),
@@ -53,24 +60,11 @@ impl Source {
     /// Its bytes, and from when on; in the order of time.
     pub fn find(&self, subject: &Subject) -> Result<Vec<Criterion>, Failure> {
         match self {
-            Source::Input(range) => input(subject, range.as_ref()),
-            Source::Argument(number) => {
-                let words = begin(subject)?;
-                let found = words.arguments.get(*number).ok_or_else(|| {
-                    let count = words.arguments.len().saturating_sub(1);
-                    no_answer(format!("the program had {count} arguments, and none {number}"))
-                })?;
-                Ok(vec![at_start(found)])
-            }
-            Source::Environment(name) => {
-                let words = begin(subject)?;
-                let is_it = |word: &&Word| {
-                    word.text.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('='))
-                };
-                let found = words.environment.iter().find(is_it).ok_or_else(|| {
-                    no_answer(format!("the program had no variable {name} in its environment"))
-                })?;
-                Ok(vec![at_start(found)])
+            Source::Input(streams, range) => input(subject, streams, range.as_ref()),
+            Source::Argument(_) | Source::Environment(_) => {
+                let words = Words::of(&subject.recording, subject.process)?;
+                let word = self.word(&words)?;
+                Ok(vec![at_start(word.at..word.at + word.text.len() as u64 + 1)])
             }
             Source::Criterion(text) => {
                 let recording = subject.recording.path.display().to_string();
@@ -82,25 +76,64 @@ impl Source {
             }
         }
     }
+
+    /// The word that it is, of those that a program was given.
+    pub fn word<'a>(&self, words: &'a Words) -> Result<&'a Word, Failure> {
+        match self {
+            Source::Argument(number) => words.arguments.get(*number).ok_or_else(|| {
+                let count = words.arguments.len().saturating_sub(1);
+                no_answer(format!("the program had {count} arguments, and none {number}"))
+            }),
+            Source::Environment(name) => words.variable(name).ok_or_else(|| {
+                no_answer(format!("the program had no variable {name} in its environment"))
+            }),
+            Source::Input(..) | Source::Criterion(_) => {
+                Err(no_answer("this is no word that a program was given"))
+            }
+        }
+    }
 }
 
-/// What was read from the inputs: the standard input, and files that were named.
+/// Bytes that are there when the program begins.
+pub fn at_start(bytes: Range<u64>) -> Criterion {
+    Criterion { memory: std::iter::once(bytes).collect(), ..Criterion::default() }
+}
+
+impl Streams {
+    /// What was read of them, in the order of time.
+    pub fn inputs<'a>(
+        &self,
+        recording: &Recording,
+        traced: &'a Traced,
+    ) -> Result<Vec<&'a Input>, Failure> {
+        let manifest = recording.manifest().map_err(no_answer)?;
+        let arguments = manifest.command.get(1..).unwrap_or_default();
+        let directory = Path::new(&manifest.directory);
+        let is_input = |input: &&Input| match (traced.stream(input.stream), self) {
+            // The standard input.
+            (None, _) => input.stream == 0,
+            (Some(name), Streams::Named) => {
+                arguments.iter().any(|argument| is_same_file(argument, name))
+            }
+            (Some(name), Streams::Below(paths)) => {
+                paths.iter().any(|path| directory.join(name).starts_with(path))
+            }
+        };
+        Ok(traced.region.inputs.iter().filter(is_input).collect())
+    }
+}
+
 fn input(
     subject: &Subject,
+    streams: &Streams,
     range: Option<&RangeInclusive<u64>>,
 ) -> Result<Vec<Criterion>, Failure> {
-    let manifest = subject.recording.manifest().map_err(no_answer)?;
-    let arguments = manifest.command.get(1..).unwrap_or_default();
-    let is_input = |stream: u64| match subject.traced.stream(stream) {
-        // The standard input.
-        None => stream == 0,
-        Some(name) => arguments.iter().any(|argument| is_same_file(argument, name)),
-    };
-    let mut streams: Vec<u64> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
     let mut found = Vec::new();
-    for input in subject.traced.region.inputs.iter().filter(|input| is_input(input.stream)) {
-        if !streams.contains(&input.stream) {
-            streams.push(input.stream);
+    for input in streams.inputs(&subject.recording, &subject.traced)? {
+        let name = subject.traced.stream(input.stream).unwrap_or("standard input");
+        if !names.contains(&name) {
+            names.push(name);
         }
         let size = input.bytes.end - input.bytes.start;
         let (first, last) = match range {
@@ -120,97 +153,25 @@ fn input(
             });
         }
     }
-    let names = || {
-        let name = |stream: &u64| subject.traced.stream(*stream).unwrap_or("standard input");
-        streams.iter().map(name).collect::<Vec<_>>().join(", ")
-    };
-    match (streams.len(), found.is_empty()) {
-        (0, _) => Err(no_answer(
-            "the program read neither its standard input nor a file that it was given; name a \
-             place instead: --from FILE:LINE:VARIABLE"
-                .to_owned(),
-        )),
+    match (names.len(), found.is_empty()) {
+        (0, _) => Err(no_answer(NOTHING_READ)),
         (2.., _) if range.is_some() => {
-            Err(no_answer(format!("which input is meant? There are several: {}", names())))
+            Err(no_answer(format!("which input is meant? There are several: {}", names.join(", "))))
         }
-        (_, true) => Err(no_answer(format!("these bytes of {} were never read", names()))),
+        (_, true) => Err(no_answer(format!("these bytes of {} were never read", names.join(", ")))),
         _ => Ok(found),
     }
 }
 
+pub const NOTHING_READ: &str = "the program read neither its standard input nor a file that it \
+     was given; say what it comes from: --from arg:K, env:NAME, or FILE:LINE:VARIABLE";
+
 /// Whether an argument names a file that was opened, or ends in its name, as `--in=FILE` does.
-fn is_same_file(argument: &str, opened: &str) -> bool {
+pub fn is_same_file(argument: &str, opened: &str) -> bool {
     let ends = |word: &str| Path::new(word).file_name() == Path::new(opened).file_name();
     argument == opened
         || argument.ends_with(opened) && !opened.is_empty()
         || argument.contains('/') && ends(argument) && Path::new(opened).is_absolute()
-}
-
-fn at_start(word: &Word) -> Criterion {
-    let bytes = word.at..word.at + word.text.len() as u64 + 1;
-    Criterion { memory: std::iter::once(bytes).collect(), ..Criterion::default() }
-}
-
-/// A string that a program was given when it began.
-#[derive(Serialize, Deserialize)]
-struct Word {
-    at: u64,
-    text: String,
-}
-
-#[derive(Default, Serialize, Deserialize)]
-struct Words {
-    arguments: Vec<Word>,
-    environment: Vec<Word>,
-}
-
-/// What the program was given.
-fn begin(subject: &Subject) -> Result<Words, Failure> {
-    let look = Look::silently(subject.process, Moment::Start, Box::new(Beginning::default()));
-    let how = How { look: Some(look), ..How::default() };
-    let report = replay::run(&subject.recording, how).map_err(no_answer)?;
-    let words = report.answer.and_then(|answer| serde_json::from_value(answer).ok());
-    Ok(words.unwrap_or_default())
-}
-
-/// Looks at the first instruction, when the stack holds what the program was given.
-#[derive(Default)]
-struct Beginning(Words);
-
-impl Observer for Beginning {
-    fn arrived(&mut self, scene: &Scene) -> Then {
-        let mut at = scene.registers.0[RSP].wrapping_add(8);
-        self.0.arguments = words(scene, &mut at);
-        self.0.environment = words(scene, &mut at);
-        Then::Enough
-    }
-
-    fn answer(&mut self) -> serde_json::Value {
-        serde_json::to_value(&self.0).expect("plain data")
-    }
-}
-
-/// The strings of a list that ends with a null.
-fn words(scene: &Scene, at: &mut u64) -> Vec<Word> {
-    /// A stack that holds more is damaged.
-    const MOST: usize = 1 << 16;
-    let mut found = Vec::new();
-    while found.len() < MOST {
-        let mut pointer = [0; 8];
-        let got = scene.read(*at, &mut pointer);
-        *at = at.wrapping_add(8);
-        let pointer = u64::from_le_bytes(pointer);
-        if got < 8 || pointer == 0 {
-            break;
-        }
-        let mut bytes = vec![0; 1 << 17];
-        let got = scene.read(pointer, &mut bytes);
-        let text = bytes[..got].split(|byte| *byte == 0).next().unwrap_or_default();
-        // What is no text counts by its length all the same.
-        let text: String = text.iter().map(|byte| char::from(byte & 0x7f)).collect();
-        found.push(Word { at: pointer, text });
-    }
-    found
 }
 
 #[cfg(test)]
@@ -219,9 +180,10 @@ mod tests {
 
     #[test]
     fn sources_are_understood() {
-        assert_eq!("input".parse(), Ok(Source::Input(None)));
-        assert_eq!("input:3-5".parse(), Ok(Source::Input(Some(3..=5))));
-        assert_eq!("input:3".parse(), Ok(Source::Input(Some(3..=3))));
+        let input = |range| Ok(Source::Input(Streams::Named, range));
+        assert_eq!("input".parse(), input(None));
+        assert_eq!("input:3-5".parse(), input(Some(3..=5)));
+        assert_eq!("input:3".parse(), input(Some(3..=3)));
         assert_eq!("arg:1".parse(), Ok(Source::Argument(1)));
         assert_eq!("env:HOME".parse(), Ok(Source::Environment("HOME".to_owned())));
         assert_eq!("p.c:3:x".parse(), Ok(Source::Criterion("p.c:3:x".to_owned())));

@@ -10,7 +10,7 @@ use why_reduce::tester::Counts;
 use why_reduce::units::{Sort, Unit, sort_of};
 use why_trial::Files;
 
-struct Sizes {
+pub struct Sizes {
     bytes: usize,
     tokens: usize,
     lines: usize,
@@ -27,7 +27,7 @@ impl Sizes {
         sizes
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         json!({ "bytes": self.bytes, "tokens": self.tokens, "lines": self.lines })
     }
 }
@@ -38,23 +38,25 @@ pub fn tokens(text: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> {
 }
 
 pub struct Answer {
-    before: Sizes,
-    after: Sizes,
-    counts: Counts,
-    failure: String,
+    pub before: Sizes,
+    pub after: Sizes,
+    pub counts: Counts,
+    pub failure: String,
+    /// What is left.
+    pub files: Files,
     /// What goes on, if more may be possible.
     more: Option<&'static str>,
     /// Nothing can be left out alone, and that was tried.
-    minimal: bool,
+    pub minimal: bool,
     time: Duration,
-    path: String,
+    pub path: String,
     parts: Vec<Part>,
     parts_left_out: usize,
 }
 
 impl Answer {
     /// Of what is left now, whether or not more is possible.
-    pub fn new(
+    pub(super) fn new(
         reduction: &Reduction,
         path: &Path,
         more: Option<&'static str>,
@@ -75,6 +77,7 @@ impl Answer {
             parts_left_out: after.tokens - parts.len(),
             parts,
             after,
+            files: best,
         }
     }
 
@@ -102,6 +105,11 @@ impl Answer {
     }
 
     pub fn text(&self) -> String {
+        self.summary() + &not_smaller::text(&self.parts, self.parts_left_out)
+    }
+
+    /// How far it came.
+    pub fn summary(&self) -> String {
         let Answer { before, after, counts, .. } = self;
         let mut text = String::new();
         let share = 100.0 * after.bytes as f64 / before.bytes.max(1) as f64;
@@ -131,7 +139,6 @@ impl Answer {
         if let Some(more) = self.more {
             let _ = writeln!(text, "budget    used up: more may be possible, {more}");
         }
-        text.push_str(&not_smaller::text(&self.parts, self.parts_left_out));
         text
     }
 }

@@ -5,7 +5,7 @@
 //! and conditions first, then fewer lines.
 
 use crate::images::Images;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use why_engine::Module;
@@ -190,6 +190,20 @@ impl<'a> Sources<'a> {
         let line = own.and_then(|called| called.line.clone());
         let source = line.map(|line| (line.file, line.line));
         Place { function, source, module: Some(module.short_name().to_owned()) }
+    }
+
+    /// The lines that some instructions are of, by their numbers; code of a program without
+    /// source is told by its functions.
+    pub fn lines(&mut self, addresses: impl IntoIterator<Item = u64>) -> BTreeSet<usize> {
+        let places: HashSet<usize> = addresses.into_iter().map(|at| self.place(at)).collect();
+        let told =
+            |place: &&usize| self.places[**place].source.is_some() || self.is_program_code(**place);
+        places.iter().filter(told).copied().collect()
+    }
+
+    /// A line by its number.
+    pub fn line_told(&self, number: usize) -> String {
+        self.places[number].told()
     }
 
     /// Folds the reasons of a slice to lines.

@@ -97,6 +97,15 @@ pub struct Shown {
     /// How many instructions were executed in all.
     pub traced: u64,
     pub figures: String,
+    #[serde(default)]
+    pub preface: Preface,
+}
+
+/// What is told besides, in front of the lines: for people, and for programs.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Preface {
+    pub text: String,
+    pub json: serde_json::Map<String, serde_json::Value>,
 }
 
 /// An instruction that was executed.
@@ -136,6 +145,14 @@ pub struct ShownLine {
     pub value: Option<String>,
 }
 
+impl Preface {
+    /// Tells more.
+    pub fn extend(&mut self, more: Preface) {
+        self.text += &more.text;
+        self.json.extend(more.json);
+    }
+}
+
 impl Shown {
     pub fn print(&self, view: &ViewArgs) {
         // Whoever reads it, such as `head`, may have seen enough.
@@ -151,6 +168,9 @@ impl Shown {
         } else if view.dot {
             write!(out, "{}", self.dot())?;
         } else {
+            if !self.preface.text.is_empty() {
+                writeln!(out, "{}", self.preface.text)?;
+            }
             writeln!(out, "{}", self.told)?;
             write!(out, "{}", text::Tree::new(&self.lines, self.thread).text())?;
             if view.all {
@@ -180,7 +200,7 @@ impl Shown {
     }
 
     fn json(&self, all: bool) -> serde_json::Value {
-        json!({
+        let mut told = json!({
             "schema": self.schema,
             "recording": self.recording,
             "criterion": self.criterion,
@@ -191,7 +211,11 @@ impl Shown {
             },
             "left_out": self.left_out,
             "stats": { "traced": self.traced, "in_slice": self.in_slice },
-        })
+        });
+        if let Some(answer) = told["answer"].as_object_mut() {
+            answer.extend(self.preface.json.clone());
+        }
+        told
     }
 
     /// For Graphviz: arrows lead from what depends to what it depends on.

@@ -1,7 +1,7 @@
 //! What a slice is of: a value at a moment of a recorded process, and the process's trace.
 
 use super::lines::{Kind, Line, Lines, Sources};
-use super::shown::{Answered, Instance, Shown, ShownLine, ViewArgs};
+use super::shown::{Answered, Instance, Preface, Shown, ShownLine, ViewArgs};
 use super::traced::{self, Traced};
 use super::values::{self, Asked, Seen};
 use crate::images::Images;
@@ -93,7 +93,7 @@ impl Subject {
         })
     }
 
-    fn sources(&self) -> Sources<'_> {
+    pub fn sources(&self) -> Sources<'_> {
         let mut images = Images::new(self.recording.files());
         Sources::new(&self.traced.modules, &mut images, &self.program)
     }
@@ -213,6 +213,7 @@ impl Subject {
             in_slice: slice.count,
             told_instances: if view.all { self.instances(slice) } else { Vec::new() },
             traced: self.traced.region.length,
+            preface: Preface::default(),
             figures: format!(
                 "{} instructions in the trace, {} in {:.3} s; {} in the slice, found in {:.3} s; \
                  {} replays besides",
