@@ -5,7 +5,10 @@
 //! computed that byte from is wanted instead ([`backward`]). So is the branch that decided that it
 //! was executed at all ([`control`]).
 
+mod again;
 pub mod backward;
+mod births;
+mod calls;
 pub mod control;
 mod course;
 mod decoding;
@@ -13,9 +16,11 @@ mod events;
 pub mod forward;
 mod kept;
 mod memory;
+mod order;
 mod over;
 mod patterns;
 pub mod positions;
+pub mod races;
 pub mod reasons;
 pub mod region;
 mod saves;
@@ -24,9 +29,12 @@ mod shortcuts;
 mod sketch;
 mod spread;
 mod store;
+mod targets;
 mod units;
 mod waiting;
 mod wanted;
+mod words;
+mod writers;
 
 pub use units::Ways;
 pub use wanted::{Role, Wanted};
