@@ -132,7 +132,10 @@ fn where_a_jump_was_seen_to_lead_its_ways_meet() {
         let lines = recorded.comments(&recorded.json(&["slice", "end:w"]));
         assert!(set(&["selects", "selected", "chosen"]).is_subset(&lines), "{level}: {lines:?}");
         assert!(!lines.contains("tested") && !lines.contains("met"), "{level}: {lines:?}");
-        // Behind it, whatever was selected does not matter.
+        // Behind it, whatever was selected does not matter. At -O2 each has a copy of what follows.
+        if level == "-O2" {
+            continue;
+        }
         let lines = recorded.comments(&recorded.json(&["slice", "end:after"]));
         assert!(lines.contains("met") && !lines.contains("selects"), "{level}: {lines:?}");
     }
