@@ -609,7 +609,10 @@ impl Supervisor {
                 let cause = Cause::Begins;
                 self.replayer(tid).threads.insert(thread, Saved { cause, registers, vectors });
             }
-            Event::ThreadEnded { thread } => drop(self.replayer(tid).threads.remove(&thread)),
+            Event::ThreadEnded { thread } => {
+                self.replayer(tid).threads.remove(&thread);
+                self.trace_ended(tid, thread);
+            }
             Event::Stopped { .. }
             | Event::Resumed { .. }
             | Event::Calls(_)

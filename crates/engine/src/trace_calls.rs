@@ -9,8 +9,8 @@ use std::sync::Arc;
 use why_trace::register::{RDI, number};
 use why_trace::shape::{Numbered, Planner};
 use why_trace::{
-    FS_BASE, GS_BASE, HANDLER, MOMENT, READ, RECOUNT, REPEATED, RETURNED, STACK, THREAD, UNDO,
-    WROTE,
+    CALLED, CAME_BACK, ENDED, FS_BASE, GS_BASE, HANDLER, MOMENT, READ, RECOUNT, REPEATED, RETURNED,
+    STACK, THREAD, UNDO, WROTE,
 };
 use why_translate::context::{APP_GS, TRACE_NEXT};
 use why_translate::{SpanDetail, Unit};
@@ -42,9 +42,13 @@ impl Supervisor {
                 Some(Turned::Back) => self.trace_record(tid, RETURNED, 0),
                 None => {}
             }
+            let result = self.call_result(tid, registers.rax);
             let (writes, reads) = self.untold_writes(tid, registers.rax);
             for range in writes {
                 self.trace_words(tid, WROTE, &[range.start, range.end - range.start]);
+            }
+            if let Some(result) = result {
+                self.trace_words(tid, CAME_BACK, &result);
             }
             for Read { bytes, stream, offset } in reads {
                 let size = bytes.end - bytes.start;
@@ -71,6 +75,17 @@ impl Supervisor {
             needed.map(|register| values[usize::from(number(*register))]).collect();
         self.trace_record(tid, STACK, registers.rsp);
         self.trace_words(tid, first_id + 1, &slots);
+    }
+
+    /// The thread that runs makes a call: its number and arguments.
+    pub(crate) fn trace_call(&mut self, tid: Tid, number: u64, arguments: [u64; 5]) {
+        let [first, second, third, fourth, fifth] = arguments;
+        self.trace_words(tid, CALLED, &[number, first, second, third, fourth, fifth]);
+    }
+
+    /// A recorded thread has ended.
+    pub(crate) fn trace_ended(&mut self, tid: Tid, thread: Tid) {
+        self.trace_record(tid, ENDED, thread as u64);
     }
 
     /// So many calls that were recorded are made again.

@@ -21,6 +21,8 @@ pub struct Block {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Graph {
     pub blocks: Vec<Block>,
+    /// Blocks with a call, and where that goes on if what it called throws.
+    pub(crate) landings: Vec<(BlockId, BlockId)>,
     by_start: FxHashMap<u64, BlockId>,
 }
 
@@ -34,7 +36,25 @@ impl Graph {
         let by_start: FxHashMap<u64, BlockId> =
             leaders.iter().enumerate().map(|(id, start)| (*start, BlockId(id))).collect();
         let blocks = leaders.iter().map(|start| block(program, &code, &by_start, *start)).collect();
-        Graph { blocks, by_start }
+        let mut graph = Graph { blocks, landings: Vec::new(), by_start };
+        graph.landings = graph.landings_of(&code);
+        graph
+    }
+
+    fn landings_of(&self, code: &Instructions) -> Vec<(BlockId, BlockId)> {
+        let mut landings = Vec::new();
+        for (number, block) in self.blocks.iter().enumerate() {
+            let mut at = block.start;
+            loop {
+                let pad = code.landings.get(&at).and_then(|pad| self.starting(*pad));
+                landings.extend(pad.map(|pad| (BlockId(number), pad)));
+                if at == block.last {
+                    break;
+                }
+                at = code.all[&at].next_ip();
+            }
+        }
+        landings
     }
 
     /// A graph of blocks without code, each with those that may follow it; the function ends
@@ -48,7 +68,7 @@ impl Graph {
         };
         let blocks: Vec<Block> = edges.iter().enumerate().map(block).collect();
         let by_start = blocks.iter().enumerate().map(|(id, b)| (b.start, BlockId(id))).collect();
-        Graph { blocks, by_start }
+        Graph { blocks, landings: Vec::new(), by_start }
     }
 
     pub fn block(&self, id: BlockId) -> &Block {

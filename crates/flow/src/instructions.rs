@@ -13,6 +13,10 @@ pub struct Instructions {
     pub leaders: FxHashSet<u64>,
     /// Where each jump leads within the function.
     pub targets: FxHashMap<u64, Vec<u64>>,
+    /// Where calls go on if what they called throws.
+    pub landings: FxHashMap<u64, u64>,
+    /// Indirect jumps of which only some targets are known: those that were seen.
+    seen: Vec<u64>,
 }
 
 /// What comes of an instruction.
@@ -32,12 +36,35 @@ impl Instructions {
             all: FxHashMap::default(),
             leaders: FxHashSet::from_iter([entry]),
             targets: FxHashMap::default(),
+            landings: FxHashMap::default(),
+            seen: Vec::new(),
         };
         let mut open = vec![entry];
-        while let Some(leader) = open.pop() {
-            open.extend(found.follow(program, entry, leader));
+        loop {
+            while let Some(leader) = open.pop() {
+                open.extend(found.follow(program, entry, leader));
+            }
+            let Some(leader) = found.unreached(program, entry) else {
+                return found;
+            };
+            found.leaders.insert(leader);
+            open.push(leader);
+            for jump in &found.seen {
+                found.targets.entry(*jump).or_default().push(leader);
+            }
         }
-        found
+    }
+
+    /// The first code of the function that no known way leads to, if there is a jump that may lead
+    /// there: one that was seen to stay within the function, and whose table is not known.
+    fn unreached(&self, program: &dyn Program, entry: u64) -> Option<u64> {
+        if self.seen.is_empty() || self.all.len() >= MOST {
+            return None;
+        }
+        let is_new = |at: &u64| !self.all.contains_key(at);
+        let ends = self.all.values().map(Instruction::next_ip).filter(is_new);
+        let code = ends.filter_map(|end| behind_padding(program, entry, end)).filter(is_new);
+        code.filter(|at| !self.leaders.contains(at)).min()
     }
 
     /// Goes on from a leader to where that ends; the new leaders.
@@ -52,12 +79,17 @@ impl Instructions {
             self.all.insert(at, insn);
             way.push(insn);
             let next = insn.next_ip();
+            if let Some(pad) = landing_pad(program, entry, &insn) {
+                self.landings.insert(at, pad);
+                new.extend(self.leaders.insert(pad).then_some(pad));
+            }
             match flow(program, &insn) {
                 Flow::On => {}
                 Flow::Ends => break,
                 Flow::Jump { or_on } => {
                     let mut targets = match insn.flow_control() {
-                        FlowControl::IndirectBranch => indirect(program, entry, &way),
+                        FlowControl::IndirectBranch => self.indirect(program, entry, &way),
+                        FlowControl::Call => self.landings.get(&at).copied().into_iter().collect(),
                         _ => vec![insn.near_branch_target()],
                     };
                     targets.retain(|target| program.is_within(entry, *target));
@@ -82,6 +114,21 @@ impl Instructions {
 }
 
 impl Instructions {
+    /// Where an indirect jump at the end of a way can lead.
+    fn indirect(&mut self, program: &dyn Program, entry: u64, way: &[Instruction]) -> Vec<u64> {
+        let jump = way.last().expect("the jump itself").ip();
+        let mut targets = tables::targets(program, entry, way);
+        let seen = program.seen_targets(jump);
+        let stays = seen.iter().any(|target| program.is_within(entry, *target));
+        if targets.is_empty() && stays {
+            self.seen.push(jump);
+        }
+        targets.extend(seen);
+        targets.sort_unstable();
+        targets.dedup();
+        targets
+    }
+
     /// Instructions in front of a leader: a branch, and what it depends on.
     fn in_front_of(&self, leader: u64) -> Vec<Instruction> {
         const FEW: usize = 48;
@@ -102,14 +149,22 @@ impl Instructions {
     }
 }
 
-/// Where an indirect jump at the end of a way can lead.
-fn indirect(program: &dyn Program, entry: u64, way: &[Instruction]) -> Vec<u64> {
-    let jump = way.last().expect("the jump itself").ip();
-    let mut targets = program.seen_targets(jump);
-    targets.extend(tables::targets(program, entry, way));
-    targets.sort_unstable();
-    targets.dedup();
-    targets
+/// What is behind instructions that only fill up.
+fn behind_padding(program: &dyn Program, entry: u64, mut at: u64) -> Option<u64> {
+    loop {
+        let insn = decode(program, at).filter(|_| program.is_within(entry, at))?;
+        if !matches!(insn.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) {
+            return Some(at);
+        }
+        at = insn.next_ip();
+    }
+}
+
+/// Where a call goes on if what it called throws.
+fn landing_pad(program: &dyn Program, entry: u64, insn: &Instruction) -> Option<u64> {
+    let calls = insn.is_call_near() || insn.flow_control() == FlowControl::IndirectCall;
+    let pad = calls.then(|| program.landing_pad(insn.ip())).flatten();
+    pad.filter(|pad| program.is_within(entry, *pad))
 }
 
 /// What comes of an instruction.
@@ -117,7 +172,11 @@ pub fn flow(program: &dyn Program, insn: &Instruction) -> Flow {
     match insn.flow_control() {
         FlowControl::Next | FlowControl::IndirectCall | FlowControl::XbeginXabortXend => Flow::On,
         FlowControl::Call if insn.is_call_near() => {
-            if program.may_return(insn.near_branch_target()) { Flow::On } else { Flow::Ends }
+            match program.may_return(insn.near_branch_target()) {
+                true => Flow::On,
+                // To where what it throws is caught, or out of the function.
+                false => Flow::Jump { or_on: false },
+            }
         }
         FlowControl::ConditionalBranch => Flow::Jump { or_on: true },
         FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => {

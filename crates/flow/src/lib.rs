@@ -8,10 +8,12 @@
 
 mod graph;
 mod instructions;
+mod landings;
 mod postdominators;
 mod tables;
 
 pub use graph::{Block, BlockId, Graph};
+pub use landings::landings;
 pub use postdominators::PostDominators;
 
 /// What has to be known of a program to follow a function.
@@ -25,6 +27,11 @@ pub trait Program {
 
     /// Whether what is called at an address may return.
     fn may_return(&self, callee: u64) -> bool;
+
+    /// Where a call at an address goes on, within the same function, if what it called throws.
+    fn landing_pad(&self, _call: u64) -> Option<u64> {
+        None
+    }
 
     /// Where an indirect jump was seen to lead.
     fn seen_targets(&self, jump: u64) -> Vec<u64>;

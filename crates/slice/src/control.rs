@@ -7,8 +7,8 @@
 //! the call decided.
 //!
 //! Where a function goes on elsewhere than behind its call, as with exceptions and `longjmp`, the
-//! jump that led there decided. Where the ways from it meet nobody knows, so it does until those
-//! of a branch around the call do, or the function ends.
+//! jump that led there decided. Where the ways from it meet is known of landing pads; elsewhere it
+//! does until those of a branch around the call do, or the function ends.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,10 @@ pub type Position = u64;
 pub struct Control {
     frames: Vec<Frame>,
     open: Vec<Open>,
+    /// The function that runs went on elsewhere than behind a call.
+    has_landed: bool,
+    /// It has just done so, and where the ways meet is not known yet.
+    is_landing: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +36,8 @@ struct Frame {
     back: Option<u64>,
     /// Where the open branches of the caller end.
     open: usize,
+    /// The caller went on elsewhere than behind a call.
+    has_landed: bool,
 }
 
 /// A branch whose ways have not met yet.
@@ -52,7 +58,8 @@ impl Control {
             self.open.pop();
         }
         let mut open = self.open[first..].iter();
-        if self.open[first..].last().is_some_and(|last| last.meet.is_none())
+        let is_irregular = |last: &Open| last.meet.is_none() || self.has_landed;
+        if self.open[first..].last().is_some_and(is_irregular)
             && let Some(met) = open.position(|open| open.meet == Some(address))
         {
             self.open.truncate(first + met);
@@ -71,6 +78,8 @@ impl Control {
     /// A branch is executed, whose ways meet there.
     pub fn branch(&mut self, branch: Position, meet: Option<u64>) {
         let first = self.first();
+        // Who unwinds may end with an indirect jump.
+        self.is_landing &= meet.is_none();
         match self.open[first..].last_mut() {
             // What the earlier one decides over ends there, too, and the later one was part
             // of it: loops would have one for each turn.
@@ -81,7 +90,9 @@ impl Control {
 
     /// A function is called, by an instruction or, if there is none, by a signal.
     pub fn call(&mut self, call: Option<Position>, stack: u64, back: Option<u64>) {
-        self.frames.push(Frame { call, stack, back, open: self.open.len() });
+        self.is_landing = false;
+        let has_landed = std::mem::take(&mut self.has_landed);
+        self.frames.push(Frame { call, stack, back, open: self.open.len(), has_landed });
     }
 
     /// The stack pointer is there now, and what is executed next is there, behind a return or
@@ -90,11 +101,39 @@ impl Control {
         let mut back = None;
         while let Some(frame) = self.frames.last().filter(|frame| frame.stack <= stack) {
             back = frame.back;
+            self.has_landed = frame.has_landed;
             self.open.truncate(frame.open);
             self.frames.pop();
         }
         if back.is_some_and(|back| back != address) {
-            self.branch(last, None);
+            self.open_landing(last);
+        }
+    }
+
+    /// A jump has led to elsewhere than behind a call. It is kept apart from branches that are open
+    /// to the function's end: their ways may meet later than its own.
+    fn open_landing(&mut self, jump: Position) {
+        let never = |open: &Open| open.meet.is_none();
+        let first = self.first();
+        if let [.., one, other] = &self.open[first..]
+            && never(one)
+            && never(other)
+        {
+            // Nobody will see the earlier one again.
+            self.open.remove(self.open.len() - 2);
+        }
+        self.open.push(Open { branch: jump, meet: None });
+        (self.has_landed, self.is_landing) = (true, true);
+    }
+
+    /// What is executed next is a landing pad. The ways from it and from behind the call meet
+    /// there.
+    pub fn lands(&mut self, meet: u64) {
+        // Who unwinds has left the call for some instructions before it comes here.
+        if std::mem::take(&mut self.is_landing)
+            && let Some(open) = self.open.last_mut()
+        {
+            open.meet = Some(meet);
         }
     }
 

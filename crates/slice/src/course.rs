@@ -1,5 +1,6 @@
 //! The course of a run, from the records of its trace.
 
+use crate::calls::{Calls, Creator, Told, What as Meaning};
 use crate::control::{Control, Position};
 use crate::saves::{Changed, Filter, Keeping, Kept, Slots};
 use crate::units::{Unit, What};
@@ -8,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use why_trace::plan::{Before, Values};
 use why_trace::{
-    FIRST_UNIT_ID, FS_BASE, GS_BASE, HANDLER, MOMENT, READ, RECOUNT, REPEATED, RETURNED, STACK,
-    THREAD, UNDO, WROTE,
+    CALLED, CAME_BACK, ENDED, FIRST_UNIT_ID, FS_BASE, GS_BASE, HANDLER, MOMENT, READ, RECOUNT,
+    REPEATED, RETURNED, STACK, THREAD, UNDO, WROTE,
 };
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +32,10 @@ pub struct Course {
     /// The last unit's record: what comes next may say that not all of it was executed.
     pending: Option<Pending>,
     slots: Vec<u64>,
+    /// What has to be known of system calls.
+    calls: Calls,
+    /// The thread that has ended since any went on.
+    ended: Option<u64>,
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -47,6 +52,8 @@ struct Thread {
     jumped_from: Option<u64>,
     /// Handlers of signals that are not over: how many calls there were before, and when.
     handlers: Vec<(usize, Position)>,
+    /// It has executed something, or is about to.
+    has_begun: bool,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -149,6 +156,9 @@ pub struct Wrote {
     pub at: Position,
     /// The last instruction of the thread that it was done for.
     pub by: Position,
+    pub thread: u64,
+    /// The one whose end it may have been done for instead.
+    pub ended: Option<u64>,
     pub bytes: Range<u64>,
 }
 
@@ -193,6 +203,9 @@ pub trait Sink {
 
     /// What was written last came from outside.
     fn read(&mut self, _input: Input) {}
+
+    /// A thread begins, or a call of one means something to others.
+    fn told(&mut self, _told: Told) {}
 
     /// A thread goes on there, which is a moment of a recording.
     fn moment(&mut self, _moment: Moment) {}
@@ -266,7 +279,13 @@ impl Course {
         self.settle(known, room, sink);
         match (id, slots) {
             (THREAD, [number]) => self.turn_to(*number),
-            (STACK, [value]) => self.thread.before.stack = *value,
+            (STACK, [value]) => {
+                self.thread.before.stack = *value;
+                if !std::mem::replace(&mut self.thread.has_begun, true) {
+                    let begins = self.calls.begins(self.number, *value);
+                    self.tell(self.number, [begins], sink);
+                }
+            }
             (FS_BASE, [value]) => self.thread.before.fs = *value,
             (GS_BASE, [value]) => self.thread.before.gs = *value,
             (WROTE, [at, size]) => {
@@ -274,7 +293,8 @@ impl Course {
                 if self.filter.may_hold(&bytes) {
                     self.thread.forget(&mut self.others, &bytes, &mut self.filter);
                 }
-                sink.wrote(Wrote { at: self.position, by: self.thread.last, bytes });
+                let (at, thread, by) = (self.position, self.number, self.thread.last);
+                sink.wrote(Wrote { at, by, thread, ended: self.ended, bytes });
             }
             (HANDLER, [stack]) => {
                 let position = self.position;
@@ -297,13 +317,42 @@ impl Course {
                 let (stream, offset) = (*stream, *offset);
                 sink.read(Input { at: self.position, thread: self.number, bytes, stream, offset });
             }
+            (CALLED, [number, first, second, third, fourth, fifth]) => {
+                let caller = Creator { thread: self.number, call: self.thread.last };
+                let arguments = [*first, *second, *third, *fourth, *fifth];
+                let meaning = self.calls.made(caller, *number, arguments);
+                self.tell(self.number, meaning, sink);
+            }
+            (CAME_BACK, [result, pair @ ..]) => {
+                let meaning = self.calls.came_back(self.number, *result, pair.try_into().ok());
+                self.tell(self.number, meaning, sink);
+            }
+            (ENDED, [thread]) => {
+                self.ended = Some(*thread);
+                let meaning = self.calls.ended(*thread);
+                self.tell(*thread, meaning, sink);
+                let other = self.others.get_mut(thread).filter(|_| *thread != self.number);
+                other.unwrap_or(&mut self.thread).has_begun = false;
+            }
             (MOMENT, [event, ticks]) => {
+                self.ended = None;
                 let (position, event, ticks) = (self.position, *event, *ticks);
                 sink.moment(Moment { position, event, ticks });
             }
             _ => return Err(Unknown),
         }
         Ok(())
+    }
+
+    fn tell<S: Sink>(&self, thread: u64, meaning: impl IntoIterator<Item = Meaning>, sink: &mut S) {
+        let at = self.position;
+        meaning.into_iter().for_each(|what| sink.told(Told { at, thread, what }));
+    }
+
+    /// Whether there is more than one, or was.
+    pub fn has_several_threads(&self) -> bool {
+        // Before the first is told of, there is one without a number.
+        self.others.keys().any(|number| *number != 0)
     }
 
     fn turn_to(&mut self, number: u64) {
@@ -330,6 +379,9 @@ impl Course {
         let unit = &known[number];
         let Course { thread, others, filter, position, .. } = self;
         thread.unwound(thread.before.stack, unit.address, thread.last, filter);
+        if let Some(meet) = unit.lands {
+            thread.control.lands(meet);
+        }
         if let Some(from) = thread.jumped_from.take()
             && !unit.is_shown
         {

@@ -1,5 +1,6 @@
 //! What happened in a chunk, to be gone through in either direction.
 
+use crate::calls::Told;
 use crate::control::Position;
 use crate::course::{Deciding, Executed, Restored, Signal, Sink, Site, Wrote};
 use crate::patterns::{Finder, NONE};
@@ -26,6 +27,7 @@ enum Event {
     Executed(UnitExecuted),
     Wrote(Wrote),
     Signal(Signal),
+    Told(Told),
 }
 
 /// A unit, or a part of it.
@@ -48,6 +50,7 @@ pub enum Happened<'a> {
     Executed(Record<'a>),
     Wrote(&'a Wrote),
     Signal(&'a Signal),
+    Told(&'a Told),
 }
 
 /// A unit that was executed, with what is known of it.
@@ -193,6 +196,7 @@ impl Events {
             Event::Executed(executed) => executed,
             Event::Wrote(wrote) => return Happened::Wrote(wrote),
             Event::Signal(signal) => return Happened::Signal(signal),
+            Event::Told(told) => return Happened::Told(told),
         };
         let end = at.behind(executed);
         let unit = &units[executed.unit as usize];
@@ -263,6 +267,10 @@ impl Sink for Noting<'_, '_> {
 
     fn signal(&mut self, signal: Signal) {
         self.events.all.push(Event::Signal(signal));
+    }
+
+    fn told(&mut self, told: Told) {
+        self.events.all.push(Event::Told(told));
     }
 
     fn wrote(&mut self, wrote: Wrote) {

@@ -9,12 +9,13 @@ use crate::units::{Known, Library, Surrounding, Unit};
 use iced_x86::{Instruction, Register};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, OnceLock};
 use why_trace::shape::Shape;
 
 /// Ends the file. A number that says how the rest is to be read.
-const MARK: [u8; 8] = *b"why-reg5";
+const MARK: [u8; 8] = *b"why-reg6";
 
 /// What is last in the file takes so many bytes.
 const END: usize = 48;
@@ -29,6 +30,8 @@ struct Index<'a> {
     chunks: &'a [Chunk],
     moments: &'a [Moment],
     inputs: &'a [Input],
+    words: &'a [Range<u64>],
+    has_several_threads: bool,
     length: u64,
 }
 
@@ -40,6 +43,8 @@ struct OwnedIndex {
     chunks: Vec<Chunk>,
     moments: Vec<Moment>,
     inputs: Vec<Input>,
+    words: Vec<Range<u64>>,
+    has_several_threads: bool,
     length: u64,
 }
 
@@ -53,12 +58,22 @@ impl Region {
         if !matches!(self.store, Store::File { .. }) {
             return Ok(());
         }
-        let Region { chunks, moments, inputs, length, .. } = &*self;
+        let Region { chunks, moments, inputs, words, length, .. } = &*self;
+        let (length, has_several_threads) = (*length, self.has_several_threads);
         let instructions = known.iter().map(|known| (&known.insn, known.surrounding())).collect();
         let numbers = |unit: &Unit| unit.instructions.iter().map(|known| known.number).collect();
         let units = self.units.iter().zip(shapes);
         let units = units.map(|(unit, shape)| (numbers(unit), shape.told.as_slice())).collect();
-        let index = Index { instructions, units, chunks, moments, inputs, length: *length };
+        let index = Index {
+            instructions,
+            units,
+            chunks,
+            moments,
+            inputs,
+            words,
+            has_several_threads,
+            length,
+        };
         let bytes = postcard::to_stdvec(&index).map_err(|_| RegionError::Damaged)?;
         let packed = zstd::bulk::compress(&bytes, 1)?;
         let place = (self.store.add(&packed)?, bytes.len());
@@ -85,8 +100,9 @@ impl Region {
         let store = Store::file(file)?;
         let packed = store.read(place)?;
         let bytes = zstd::bulk::decompress(&packed, unpacked.min(LARGEST))?;
-        let OwnedIndex { instructions, units, chunks, moments, inputs, length } =
-            postcard::from_bytes(&bytes).map_err(damaged)?;
+        let index: OwnedIndex = postcard::from_bytes(&bytes).map_err(damaged)?;
+        let OwnedIndex { instructions, units, chunks, moments, inputs, words, .. } = index;
+        let (has_several_threads, length) = (index.has_several_threads, index.length);
         let mut region = Region {
             units: Vec::new(),
             by_id: Vec::new(),
@@ -96,6 +112,8 @@ impl Region {
             kept: Kept::default(),
             moments,
             inputs,
+            words,
+            has_several_threads,
             length,
         };
         let mut library = Library::default();

@@ -5,7 +5,10 @@
 //! computed that byte from is wanted instead ([`backward`]). So is the branch that decided that it
 //! was executed at all ([`control`]).
 
+mod again;
 pub mod backward;
+mod births;
+mod calls;
 pub mod control;
 mod course;
 mod decoding;
@@ -14,9 +17,11 @@ mod executed;
 pub mod forward;
 mod kept;
 mod memory;
+mod order;
 mod over;
 mod patterns;
 pub mod positions;
+pub mod races;
 pub mod reasons;
 pub mod region;
 mod saves;
@@ -25,9 +30,12 @@ mod shortcuts;
 mod sketch;
 mod spread;
 mod store;
+mod targets;
 mod units;
 mod waiting;
 mod wanted;
+mod words;
+mod writers;
 
 pub use units::Ways;
 pub use wanted::{Role, Wanted};

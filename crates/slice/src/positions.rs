@@ -55,6 +55,15 @@ impl Positions {
         size_of_val(self.0.as_slice())
     }
 
+    /// The first and the last.
+    pub fn ends(&self) -> Option<(Position, Position)> {
+        let first = self.0.iter().position(|word| *word != 0)?;
+        let last = self.0.iter().rposition(|word| *word != 0)?;
+        let (low, high) = (self.0[first].trailing_zeros(), 63 - self.0[last].leading_zeros());
+        let at = |word: usize, bit: u32| 64 * word as Position + Position::from(bit);
+        Some((at(first, low), at(last, high)))
+    }
+
     pub fn has(&self, position: Position) -> bool {
         self.0.get((position / 64) as usize).is_some_and(|word| word >> (position % 64) & 1 == 1)
     }

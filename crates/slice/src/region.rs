@@ -1,16 +1,19 @@
 //! A part of a run, kept so that it can be sliced: its trace in packed chunks, and where the
 //! threads were at the beginning of each.
 
+use crate::calls::Told;
 use crate::control::Position;
 pub use crate::course::Input;
-use crate::course::{Course, Moment, Room, Sink, Unknown};
+use crate::course::{Course, Executed, Moment, Room, Sink, Unknown};
 use crate::decoding::Kept;
 use crate::events::{Events, Happened, Noting};
 use crate::patterns::{Finder, Patterns};
 use crate::positions::Positions;
 use crate::reasons::{Reason, Why};
 use crate::store::{Store, Stored};
+use crate::targets::Targets;
 use crate::units::{Library, Surrounding, Unit, Ways};
+use crate::words::Found;
 use iced_x86::Instruction;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -52,6 +55,9 @@ pub struct Region {
     pub(crate) moments: Vec<Moment>,
     /// What came from outside, in the order of time.
     pub inputs: Vec<Input>,
+    /// By which threads synchronise.
+    pub(crate) words: Vec<Range<u64>>,
+    pub(crate) has_several_threads: bool,
     /// How many instructions there are.
     pub length: Position,
 }
@@ -59,7 +65,7 @@ pub struct Region {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Chunk {
     pub(crate) before: Course,
-    packed: Stored,
+    pub(crate) packed: Stored,
 }
 
 /// Makes a region of a trace.
@@ -76,16 +82,35 @@ pub struct Builder<W> {
     room: Room,
     /// What the units are made of again when the region is opened.
     shapes: Vec<Arc<Shape>>,
+    words: Found,
+    targets: Targets,
 }
 
-/// Only moments and inputs are of interest yet.
+/// Only moments, inputs, what threads synchronise by and where jumps led are of interest yet.
 struct Noted<'a> {
+    units: &'a [Unit],
+    words: &'a mut Found,
+    targets: &'a mut Targets,
     moments: &'a mut Vec<Moment>,
     inputs: &'a mut Vec<Input>,
 }
 
 impl Sink for Noted<'_> {
     const DETAILS: bool = false;
+
+    fn executed(&mut self, executed: Executed<'_>) {
+        let Executed { unit: number, thread, count, .. } = executed;
+        self.targets.executed(self.units, thread, number, count);
+        let unit = &self.units[number];
+        let end = unit.first_access[executed.count];
+        for access in unit.atomics.iter().take_while(|access| **access < end) {
+            self.words.add(&unit.plan.accesses[*access].at(executed.values));
+        }
+    }
+
+    fn told(&mut self, told: Told) {
+        self.words.add_told(&told);
+    }
 
     fn read(&mut self, input: Input) {
         self.inputs.push(input);
@@ -124,6 +149,8 @@ impl<W: Ways> Builder<W> {
             kept: Kept::default(),
             moments: Vec::new(),
             inputs: Vec::new(),
+            words: Vec::new(),
+            has_several_threads: false,
             length: 0,
         };
         Builder {
@@ -136,6 +163,8 @@ impl<W: Ways> Builder<W> {
             chunk,
             room: Room::default(),
             shapes: Vec::new(),
+            words: Found::default(),
+            targets: Targets::default(),
         }
     }
 
@@ -155,7 +184,9 @@ impl<W: Ways> Builder<W> {
     pub fn record(&mut self, id: u32, slots: &[u64]) -> Result<(), RegionError> {
         let Region { units, by_id, moments, inputs, .. } = &mut self.region;
         let (course, room) = (&mut self.course, &mut self.room);
-        course.read(id.into(), slots, by_id, units, room, &mut Noted { moments, inputs })?;
+        let (words, targets) = (&mut self.words, &mut self.targets);
+        let noted = &mut Noted { units, words, targets, moments, inputs };
+        course.read(id.into(), slots, by_id, units, room, noted)?;
         self.packer.add(id, slots);
         if course.position - self.before.position >= self.chunk {
             self.end_chunk()?;
@@ -172,9 +203,16 @@ impl<W: Ways> Builder<W> {
 
     pub fn finish(mut self) -> Result<Region, RegionError> {
         let Region { units, moments, inputs, .. } = &mut self.region;
-        self.course.settle(units, &mut self.room, &mut Noted { moments, inputs });
+        let (words, targets) = (&mut self.words, &mut self.targets);
+        let noted = &mut Noted { units, words, targets, moments, inputs };
+        self.course.settle(units, &mut self.room, noted);
         self.end_chunk()?;
         self.region.length = self.course.position;
+        self.region.words = self.words.finish();
+        self.region.has_several_threads = self.course.has_several_threads();
+        if self.ways.learn_targets(&self.targets.finish()) {
+            self.region.follow_again(&self.ways, &mut self.library, &self.shapes)?;
+        }
         self.region.keep(&self.library.all, &self.shapes)?;
         Ok(self.region)
     }

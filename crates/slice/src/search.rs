@@ -1,6 +1,7 @@
 //! Which instructions made a value: a region backwards.
 
 use crate::backward::{Dependences, Made};
+use crate::births::Births;
 use crate::control::Position;
 use crate::course::{Restored, Signal};
 use crate::events::{Events, Happened, Record};
@@ -47,7 +48,8 @@ impl Region {
         let over = Over::new(dependences, wanted);
         let interrupted = FxHashMap::default();
         let units = &self.units;
-        let mut search = Search { units, over, noted, shortcuts, interrupted, start, end };
+        let births = Births::default();
+        let mut search = Search { units, over, noted, shortcuts, interrupted, births, start, end };
         let concerned = |index: &usize| {
             let next = self.chunks.get(index + 1);
             let is_before = next.is_some_and(|next| next.before.position <= criterion.from);
@@ -72,6 +74,8 @@ struct Search<'a> {
     shortcuts: Option<Shortcuts<'a>>,
     /// Registers that are wanted again where a handler began, by when that was.
     interrupted: FxHashMap<Position, Vec<(Cell, Wanter)>>,
+    /// Registers that new threads have of their creators.
+    births: Births,
     start: Position,
     end: Position,
 }
@@ -90,7 +94,10 @@ impl Search<'_> {
                 Happened::Signal(signal) if signal.at <= self.end && signal.at > self.start => {
                     self.over_signal(signal);
                 }
-                Happened::Wrote(_) | Happened::Signal(_) => {}
+                Happened::Told(told) if told.at <= self.end && told.at > self.start => {
+                    self.births.back_over(told, &mut self.over.wanted);
+                }
+                Happened::Wrote(_) | Happened::Signal(_) | Happened::Told(_) => {}
                 Happened::Executed(record) => {
                     self.over.wanted.turn_to(record.thread);
                     self.over_unit(&record);
@@ -121,6 +128,7 @@ impl Search<'_> {
         let is_whole =
             record.position >= self.start && record.position + record.count as Position <= self.end;
         let (wanted, noted) = (&mut self.over.wanted, &mut self.noted);
+        self.births.back_to(record.position + record.count as Position, wanted);
         noted.waiting.pass(record.position + record.count as Position);
         let met = match &mut self.shortcuts {
             Some(shortcuts) if is_whole => shortcuts.over(record, wanted, noted),

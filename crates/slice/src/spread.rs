@@ -1,6 +1,7 @@
 //! What was made of a value: a region forwards.
 
 use crate::backward::{self, Dependences};
+use crate::births::Births;
 use crate::control::Position;
 use crate::course::Signal;
 use crate::events::{Events, Happened, Record};
@@ -77,6 +78,8 @@ struct Spread<'a> {
     stored: Memory,
     /// What was touched of registers when a handler began, by when that was.
     interrupted: FxHashMap<Position, Vec<(Cell, Wanter)>>,
+    /// What was touched of registers that new threads have of their creators.
+    births: Births,
     reasons: Option<Reasons>,
     lists: bool,
     slice: Slice,
@@ -110,6 +113,7 @@ impl<'a> Spread<'a> {
             deciders: Deciders::default(),
             stored: Memory::new(options.reasons != Why::Nothing),
             interrupted: FxHashMap::default(),
+            births: Births::default(),
             reasons: Reasons::of(options.reasons),
             lists: !options.count_only,
             slice: Slice { positions: Positions::up_to(region.length), ..Slice::default() },
@@ -145,6 +149,10 @@ impl<'a> Spread<'a> {
                 Happened::Signal(signal) => {
                     self.begin_sources_before(signal.at);
                     self.over_signal(signal);
+                }
+                Happened::Told(told) => {
+                    self.begin_sources_before(told.at);
+                    self.births.over(told, &mut self.touched);
                 }
                 Happened::Executed(record) if self.is_untouched(&record) => {}
                 Happened::Executed(record) => {

@@ -1,12 +1,12 @@
 //! What has to be known of a unit, found once for all of its records.
 
 use crate::saves::{Changed, Keeping};
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Register};
-use rustc_hash::FxHashMap;
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, Register};
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use why_effects::{Effects, Place, cells, effects};
-use why_trace::plan::Plan;
+use why_trace::plan::{Plan, Planned};
 use why_trace::shape::Shape;
 
 /// Where the ways from a branch meet again.
@@ -19,10 +19,26 @@ pub trait Ways {
         true
     }
 
+    /// For a landing pad, to which a call goes on if what it called throws, where the ways from it
+    /// and from behind the call meet.
+    fn lands(&self, _pad: u64) -> Option<u64> {
+        None
+    }
+
     /// Whether the indirect jump at an address decides what comes next. The way that the linker
     /// has made to a function is part of its call.
     fn decides(&self, _jump: u64) -> bool {
         true
+    }
+
+    /// Indirect jumps were seen to lead there. Whether the ways of some functions are others now.
+    fn learn_targets(&mut self, _seen: &[(u64, u64)]) -> bool {
+        false
+    }
+
+    /// Whether an address belongs to a function whose ways are others since.
+    fn has_changed(&self, _address: u64) -> bool {
+        false
     }
 
     /// Whether the instruction at an address means something to somebody who looks at a slice.
@@ -48,6 +64,11 @@ pub struct Unit {
     pub has_strings: bool,
     /// The id of a record of it without any instruction.
     pub first_id: usize,
+    /// Those accesses that are made in one piece, as far as other threads can see.
+    pub atomics: Vec<usize>,
+    pub ends_with_indirect_jump: bool,
+    /// It begins with a landing pad, from which the ways meet others there.
+    pub lands: Option<u64>,
 }
 
 /// An instruction, which many units may have.
@@ -62,6 +83,8 @@ pub struct Known {
     pub shown: bool,
     pub may_meet: bool,
     pub moves_stack: bool,
+    /// Where the ways from a landing pad meet others.
+    pub lands: Option<u64>,
 }
 
 /// All instructions that are known.
@@ -119,12 +142,13 @@ pub struct Surrounding {
     turn: Turn,
     shown: bool,
     may_meet: bool,
+    lands: Option<u64>,
 }
 
 impl Surrounding {
     pub fn of(insn: &Instruction, ways: &dyn Ways) -> Surrounding {
         let (shown, may_meet) = (ways.is_shown(insn.ip()), ways.may_meet(insn.ip()));
-        Surrounding { turn: turn(insn, ways), shown, may_meet }
+        Surrounding { turn: turn(insn, ways), shown, may_meet, lands: ways.lands(insn.ip()) }
     }
 }
 
@@ -145,9 +169,15 @@ impl Known {
         (self.shown && jumps).then_some(self.address)
     }
 
+    /// Whether no other thread can come between what it reads and what it writes.
+    pub fn is_atomic(&self) -> bool {
+        // With memory it needs no prefix for that.
+        self.insn.has_lock_prefix() || self.insn.mnemonic() == Mnemonic::Xchg
+    }
+
     pub fn surrounding(&self) -> Surrounding {
-        let Known { turn, shown, may_meet, .. } = *self;
-        Surrounding { turn, shown, may_meet }
+        let Known { turn, shown, may_meet, lands, .. } = *self;
+        Surrounding { turn, shown, may_meet, lands }
     }
 }
 
@@ -173,17 +203,38 @@ impl Library {
         }
     }
 
+    /// Looks at the surroundings of instructions again where they have changed: the numbers of
+    /// these.
+    pub fn renew(&mut self, ways: &dyn Ways) -> FxHashSet<u32> {
+        let changed = |known: &&Arc<Known>| ways.has_changed(known.address);
+        let numbers = self.all.iter().filter(changed).map(|known| known.number);
+        let numbers: FxHashSet<u32> = numbers.collect();
+        for number in &numbers {
+            let insn = self.numbered(*number).insn;
+            let known = self.make(*number, &insn, Surrounding::of(&insn, ways));
+            self.all[*number as usize] = Arc::new(known);
+        }
+        numbers
+    }
+
+    pub fn numbered(&self, number: u32) -> Arc<Known> {
+        Arc::clone(&self.all[number as usize])
+    }
+
     pub fn add(&mut self, insn: &Instruction, surrounding: Surrounding) -> Arc<Known> {
         let number = self.all.len() as u32;
-        let Surrounding { turn, shown, may_meet } = surrounding;
+        let known = self.make(number, insn, surrounding);
+        self.by_address.entry(insn.ip()).or_default().push(number);
+        self.all.push(Arc::new(known));
+        Arc::clone(&self.all[number as usize])
+    }
+
+    fn make(&mut self, number: u32, insn: &Instruction, surrounding: Surrounding) -> Known {
+        let Surrounding { turn, shown, may_meet, lands } = surrounding;
         let effects = effects(insn, &mut self.factory);
         let keeping = Keeping::of(&effects);
         let (moves_stack, insn, address) = (moves_stack(&effects), *insn, insn.ip());
-        let known =
-            Known { number, insn, address, effects, turn, keeping, shown, may_meet, moves_stack };
-        self.by_address.entry(address).or_default().push(number);
-        self.all.push(Arc::new(known));
-        Arc::clone(&self.all[number as usize])
+        Known { number, insn, address, effects, turn, keeping, shown, may_meet, moves_stack, lands }
     }
 
     /// A unit of instructions that are known.
@@ -230,8 +281,16 @@ impl Library {
         let has_strings = plan.accesses.iter().any(|access| access.fixed_size().is_none());
         let (address, is_shown) =
             instructions.first().map_or((0, true), |first| (first.address, first.shown));
+        let lands = instructions.first().and_then(|first| first.lands);
         let jumps = instructions.iter().map(|known| known.jumps_from());
         let jumps_from = std::iter::once(None).chain(jumps).collect();
+        let all = plan.accesses.iter().enumerate();
+        let is_atomic = |(_, access): &(usize, &Planned)| {
+            instructions[usize::from(access.instruction)].is_atomic()
+        };
+        let atomics = all.filter(is_atomic).map(|(access, _)| access).collect();
+        let last = instructions.last().map(|last| last.insn.flow_control());
+        let ends_with_indirect_jump = last == Some(FlowControl::IndirectBranch);
         Unit {
             instructions,
             address,
@@ -242,6 +301,9 @@ impl Library {
             steps,
             has_strings,
             first_id: 0,
+            atomics,
+            ends_with_indirect_jump,
+            lands,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::evaluate;
 use crate::image::section;
+use crate::landings;
 use crate::{Bytes, LinkAddress, Memory, Module, Modules};
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, EhFrameHdr, ParsedEhFrameHdr, Register,
@@ -91,6 +92,8 @@ pub struct UnwindTables {
     header: Option<ParsedEhFrameHdr<Bytes>>,
     debug_frame: DebugFrame<Bytes>,
     bases: BaseAddresses,
+    /// Where functions go on behind what is thrown.
+    pub(crate) landings: landings::Tables,
 }
 
 impl UnwindTables {
@@ -111,7 +114,10 @@ impl UnwindTables {
         debug_frame.set_address_size(8);
         let mut eh_frame = EhFrame::from(section(file, ".eh_frame"));
         eh_frame.set_address_size(8);
-        UnwindTables { eh_frame, header, debug_frame, bases }
+        const LANDINGS: &str = ".gcc_except_table";
+        let landings =
+            landings::Tables { bytes: section(file, LANDINGS), address: address(LANDINGS) };
+        UnwindTables { eh_frame, header, debug_frame, bases, landings }
     }
 }
 
@@ -147,7 +153,7 @@ impl UnwindTables {
         rules(&self.eh_frame, &self.bases, &self.eh_entry(address)?, address, false)
     }
 
-    fn eh_entry(&self, address: u64) -> Option<gimli::FrameDescriptionEntry<Bytes>> {
+    pub(crate) fn eh_entry(&self, address: u64) -> Option<gimli::FrameDescriptionEntry<Bytes>> {
         let find = EhFrame::cie_from_offset;
         let header = self.header.as_ref();
         let fde = match header.and_then(|header| Some((header, header.table()?))) {

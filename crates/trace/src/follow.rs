@@ -5,8 +5,8 @@ use crate::known::Known;
 use crate::register::{RSP, number};
 use crate::shape::{Shape, repeated_pointer};
 use crate::{
-    FIRST_UNIT_ID, FS_BASE, GS_BASE, HANDLER, Header, MOMENT, Malformed, READ, RECOUNT, REPEATED,
-    RETURNED, STACK, THREAD, UNDO, WROTE, Word,
+    CALLED, CAME_BACK, ENDED, FIRST_UNIT_ID, FS_BASE, GS_BASE, HANDLER, Header, MOMENT, Malformed,
+    READ, RECOUNT, REPEATED, RETURNED, STACK, THREAD, UNDO, WROTE, Word,
 };
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register};
 use rustc_hash::FxHashMap;
@@ -129,7 +129,10 @@ impl Follower {
 
     fn special(&mut self, id: u32, slots: &[Word]) -> Option<()> {
         // Whoever wrote to memory had no instruction for it.
-        if matches!((id, slots.len()), (WROTE | MOMENT, 2) | (READ, 4)) {
+        if matches!(
+            (id, slots.len()),
+            (WROTE | MOMENT, 2) | (READ, 4) | (CALLED, 6) | (CAME_BACK, 3)
+        ) {
             return Some(());
         }
         let &[value] = slots else {
@@ -154,7 +157,7 @@ impl Follower {
                 self.note_repetition(self.executed, &repetition, value);
             }
             // Of calls, which have no addresses.
-            RECOUNT | HANDLER | RETURNED => {}
+            RECOUNT | HANDLER | RETURNED | CAME_BACK | ENDED => {}
             _ => return None,
         }
         Some(())

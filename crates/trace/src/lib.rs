@@ -59,6 +59,12 @@ pub const READ: u32 = 10;
 pub const HANDLER: u32 = 11;
 /// It is over, and all registers are what they were before; the slot says nothing.
 pub const RETURNED: u32 = 12;
+/// The thread makes a system call: its number and its first five arguments.
+pub const CALLED: u32 = 13;
+/// The call is over: its result, and behind that the two descriptors if it gave so many.
+pub const CAME_BACK: u32 = 14;
+/// The thread whose id is in the slot has ended.
+pub const ENDED: u32 = 15;
 
 pub const HEADER_BYTES: usize = 8;
 
@@ -164,6 +170,7 @@ impl Counter {
         match (u32::try_from(header.id()).ok()?, header.slots()) {
             (THREAD | STACK | FS_BASE | GS_BASE | REPEATED | HANDLER | RETURNED, 1) => Some(0),
             (WROTE | MOMENT, 2) | (READ, 4) => Some(0),
+            (CALLED, 6) | (CAME_BACK, 1 | 3) | (ENDED, 1) => Some(0),
             (UNDO | RECOUNT, 1) => Some(u64::from_le_bytes(value).wrapping_neg()),
             _ => None,
         }

@@ -1,6 +1,7 @@
 //! `why slice`: which statements made a value, or what was made of it.
 
 pub mod lines;
+mod races;
 pub mod shown;
 pub mod subject;
 mod text;

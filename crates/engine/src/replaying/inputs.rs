@@ -15,13 +15,13 @@ use why_record::event::Thread;
 #[derive(Clone, Copy)]
 pub struct Call {
     number: i64,
-    arguments: [u64; 4],
+    arguments: [u64; 5],
 }
 
 impl Call {
     fn of(registers: &Registers) -> Call {
-        let Registers { rax, rdi, rsi, rdx, r10, .. } = *registers;
-        Call { number: rax as i64, arguments: [rdi, rsi, rdx, r10] }
+        let Registers { rax, rdi, rsi, rdx, r10, r8, .. } = *registers;
+        Call { number: rax as i64, arguments: [rdi, rsi, rdx, r10, r8] }
     }
 }
 
@@ -59,7 +59,7 @@ impl Inputs {
 
     /// What a call that has written there has read, and what it means for descriptors.
     fn came_back(&mut self, call: &Call, result: u64, wrote: &[Range<Address>]) -> Vec<Read> {
-        let [first, _, _, fourth] = call.arguments;
+        let [first, _, _, fourth, _] = call.arguments;
         let descriptor = first as i32;
         let failed = result as i64;
         if (-4095..0).contains(&failed) {
@@ -116,9 +116,26 @@ impl Supervisor {
     pub(super) fn note_call(&mut self, tid: Tid, registers: &Registers) {
         if self.options.tool.traces() {
             let replayer = self.replayer(tid);
-            let thread = replayer.running;
-            replayer.inputs.calls.insert(thread, Call::of(registers));
+            let (thread, call) = (replayer.running, Call::of(registers));
+            replayer.inputs.calls.insert(thread, call);
+            self.trace_call(tid, registers.rax, call.arguments);
         }
+    }
+
+    /// What the trace tells of the call behind which a thread goes on, if it has made one: the
+    /// result, and the two descriptors of one that gives as many.
+    pub(crate) fn call_result(&mut self, tid: Tid, result: u64) -> Option<Vec<u64>> {
+        let replayer = self.replayer(tid);
+        let call = *replayer.inputs.calls.get(&replayer.running)?;
+        let pair = match call.number {
+            libc::SYS_pipe | libc::SYS_pipe2 => Some(call.arguments[0]),
+            libc::SYS_socketpair => Some(call.arguments[3]),
+            _ => None,
+        };
+        let pair = pair.filter(|_| result == 0);
+        let both = pair.and_then(|at| self.space_of(tid).memory.read_u64(at).ok());
+        let both = both.map(|both| [both & u64::from(u32::MAX), both >> 32]);
+        Some([result].into_iter().chain(both.into_iter().flatten()).collect())
     }
 
     /// A thread goes on, perhaps behind a call: what that has read.

@@ -51,7 +51,9 @@ pub fn decided(run: &Stepped, program: &Seen<'_>) -> Vec<Option<Instance>> {
         let activation = activations.last_mut().expect("something runs");
         let function = functions.entry(entry).or_insert_with(|| Function::of(program, entry));
         if let Some(jump) = landed {
-            activation.lands(function, jump);
+            // What happens is what the tables say.
+            assert!(!run.throws || function.is_landing_pad(address), "{address:x}");
+            activation.lands(function, jump, address);
         }
         decided.push(activation.decides(function, address));
         activation.executes(function, address, number as Instance, &step.insn);
@@ -145,8 +147,9 @@ impl Activation {
     }
 
     /// A jump from elsewhere leads here.
-    fn lands(&mut self, function: &Function, jump: Instance) {
-        self.opens(function).push((jump, None));
+    fn lands(&mut self, function: &Function, jump: Instance, address: u64) {
+        let meet = function.landing_meet(address);
+        self.opens(function).push((jump, meet));
     }
 
     /// The branches whose ways have not met, in order.

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use why_flow::{Graph, PostDominators, Program};
 use why_slice::Ways;
 use why_slice::region::{Builder, Region};
+use why_symbols::Landing;
 use why_trace::shape::{Planner, Shape};
-use why_trace::{FIRST_UNIT_ID, FS_BASE, STACK, THREAD, WROTE};
+use why_trace::{CALLED, FIRST_UNIT_ID, FS_BASE, STACK, THREAD, WROTE};
 
 /// There are several, even of short runs.
 const CHUNK: u64 = 300;
@@ -19,6 +20,7 @@ const LONGEST_UNIT: usize = 12;
 /// A program and where its indirect jumps were seen to lead.
 pub struct Seen<'a> {
     pub image: &'a Image,
+    landings: &'a [Landing],
     pub targets: HashMap<u64, Vec<u64>>,
 }
 
@@ -33,7 +35,13 @@ impl<'a> Seen<'a> {
                 }
             }
         }
-        Seen { image: &run.image, targets }
+        Seen { image: &run.image, landings: &run.landings, targets }
+    }
+
+    /// Where a call goes on if what it called throws.
+    pub fn pad(&self, call: u64) -> Option<u64> {
+        let mut landings = self.landings.iter();
+        landings.find(|landing| landing.calls.contains(&call)).map(|landing| landing.pad.0)
     }
 }
 
@@ -77,6 +85,10 @@ impl Program for Seen<'_> {
         may_return(self.image, callee)
     }
 
+    fn landing_pad(&self, call: u64) -> Option<u64> {
+        self.pad(call)
+    }
+
     fn seen_targets(&self, jump: u64) -> Vec<u64> {
         self.targets.get(&jump).cloned().unwrap_or_default()
     }
@@ -87,18 +99,37 @@ struct OfProgram<'a> {
     graphs: RefCell<HashMap<u64, (Graph, PostDominators)>>,
 }
 
-impl Ways for OfProgram<'_> {
-    fn meet(&self, branch: u64) -> Option<u64> {
-        let function = self.program.image.function(branch)?;
+impl OfProgram<'_> {
+    /// Looks at the function that an address lies in.
+    fn with_graph(
+        &self,
+        address: u64,
+        look: impl FnOnce(&Graph, &PostDominators) -> Option<u64>,
+    ) -> Option<u64> {
+        let function = self.program.image.function(address)?;
         let mut graphs = self.graphs.borrow_mut();
         let (graph, post_dominators) = graphs.entry(function).or_insert_with(|| {
             let graph = Graph::of(self.program, function);
             let post_dominators = PostDominators::of(&graph);
             (graph, post_dominators)
         });
-        let block = graph.blocks.iter().position(|block| block.last == branch)?;
-        let meet = post_dominators.behind(why_flow::BlockId(block))?;
-        Some(graph.block(meet).start)
+        look(graph, post_dominators)
+    }
+}
+
+impl Ways for OfProgram<'_> {
+    fn meet(&self, branch: u64) -> Option<u64> {
+        self.with_graph(branch, |graph, post_dominators| {
+            let block = graph.blocks.iter().position(|block| block.last == branch)?;
+            let meet = post_dominators.behind(why_flow::BlockId(block))?;
+            Some(graph.block(meet).start)
+        })
+    }
+
+    fn lands(&self, pad: u64) -> Option<u64> {
+        self.with_graph(pad, |graph, post_dominators| {
+            why_flow::landings(graph, post_dominators).get(&pad).copied()
+        })
     }
 
     /// What has no symbol is what linkers make to lead to functions.
@@ -143,6 +174,10 @@ pub fn region(run: &Stepped, program: &Seen<'_>) -> Region {
         builder.record(first + length as u32, &slots).unwrap();
         for wrote in &steps[length - 1].wrote {
             builder.record(WROTE, &[wrote.start, wrote.end - wrote.start]).unwrap();
+        }
+        if let Some(created) = &steps[length - 1].creates {
+            let (call, flags) = (libc::SYS_clone as u64, libc::CLONE_THREAD as u64);
+            builder.record(CALLED, &[call, flags, created.stack, 0, 0, 0]).unwrap();
         }
         at += length;
     }

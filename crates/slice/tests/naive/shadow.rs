@@ -149,6 +149,16 @@ impl Shadow {
         }
     }
 
+    /// A thread begins with the registers of another one, but for the stack pointer.
+    pub fn inherit(&mut self, thread: u64, creator: u64) {
+        let of_creator = self.registers.iter().filter(|((of, _), _)| *of == creator);
+        let inherited: Vec<((u64, At), Node)> = of_creator
+            .filter(|((_, at), _)| !at.is_stack_pointer())
+            .map(|((_, at), node)| ((thread, *at), *node))
+            .collect();
+        self.registers.extend(inherited);
+    }
+
     pub fn set(&mut self, thread: u64, at: At, node: Option<Node>) {
         match (at, node) {
             (At::Memory(address), Some(node)) => drop(self.memory.insert(address, node)),

@@ -94,6 +94,9 @@ impl Naive {
                 made.push((At::Memory(at), decision));
             }
             keeping.executed(step, instance, &mut shadow, made);
+            if let Some(created) = step.creates {
+                shadow.inherit(created.thread, step.thread);
+            }
         }
         naive.note(&shadow, wanted, run.steps.len());
         naive.pairs = keeping.pairs;

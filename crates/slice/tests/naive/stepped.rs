@@ -15,6 +15,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use why_flow::Program;
+use why_symbols::{Landing, LinkAddress};
 
 /// What of a thread's registers addresses are made of.
 #[derive(Clone, Copy, Debug)]
@@ -54,10 +55,23 @@ pub struct Step {
     pub after: Registers,
     /// What the kernel wrote to memory meanwhile.
     pub wrote: Vec<Range<u64>>,
+    /// The thread that it created.
+    pub creates: Option<Created>,
+}
+
+/// A thread, and the stack pointer with which it begins.
+#[derive(Clone, Copy)]
+pub struct Created {
+    pub thread: u64,
+    pub stack: u64,
 }
 
 pub struct Stepped {
     pub image: Image,
+    /// Where calls go on if what they called throws, as the program's tables say.
+    pub landings: Vec<Landing>,
+    /// What is thrown is the only way to go on elsewhere than behind a call.
+    pub throws: bool,
     pub steps: Vec<Step>,
 }
 
@@ -80,6 +94,8 @@ struct Thread {
     waits: bool,
     /// Where the kernel writes when the thread ends.
     cleared: Option<u64>,
+    /// The thread that its call has created.
+    creates: Option<Created>,
 }
 
 /// Builds a program, and executes it.
@@ -91,12 +107,17 @@ pub fn stepped(source: &Path, options: &[&str]) -> Stepped {
     let mut build = Command::new(compiler);
     build.args(options).args(always).arg(&program).arg(source).args(["-lm", "-pthread"]);
     assert!(build.status().expect("a compiler").success(), "{} is built", source.display());
-    let image = Image::read(&std::fs::read(&program).expect("the program"));
+    let bytes = std::fs::read(&program).expect("the program");
+    let image = Image::read(&bytes);
+    let tables = why_symbols::Image::load(&bytes, &program).expect("the program's tables");
+    let functions = image.functions.iter().map(|(_, range)| LinkAddress(range.start));
+    let landings = functions.filter_map(|entry| Some(tables.landings(entry)?.1)).flatten();
+    let (landings, throws) = (landings.collect(), compiler == "c++");
     let mut run =
         Run { image, threads: Vec::new(), begun: 1, steps: Vec::new(), decoded: HashMap::new() };
     run.begin(&program, if options.contains(&"-O0") { OLD_CPU } else { CPU });
     run.go_on();
-    Stepped { image: run.image, steps: run.steps }
+    Stepped { image: run.image, landings, throws, steps: run.steps }
 }
 
 struct Run {
@@ -134,7 +155,8 @@ impl Run {
         let mut registers = ptrace::getregs(pid).expect("registers");
         registers.rip = main;
         ptrace::setregs(pid, registers).expect("registers");
-        self.threads.push(Thread { pid, number: 1, registers, waits: false, cleared: None });
+        let (cleared, creates) = (None, None);
+        self.threads.push(Thread { pid, number: 1, registers, waits: false, cleared, creates });
     }
 
     /// Until `main` has returned.
@@ -176,8 +198,10 @@ impl Run {
         let insn = self.insn(registers.rip);
         ptrace::step(pid, None).expect("stepping");
         self.threads[index].waits = true;
+        // A new thread does not begin before its creator's step is known.
         let is_call = insn.mnemonic() == Mnemonic::Syscall;
-        self.wait(index, if is_call { WAITING } else { Duration::MAX });
+        let may_wait = is_call && registers.rax as i64 != libc::SYS_clone3;
+        self.wait(index, if may_wait { WAITING } else { Duration::MAX });
     }
 
     /// Waits for the end of a thread's step.
@@ -223,12 +247,13 @@ impl Run {
             _ => Vec::new(),
         };
         let (before, after) = (Registers::of(&before), Registers::of(&registers));
-        self.steps.push(Step { thread: number, insn, before, after, wrote });
+        let creates = self.threads[index].creates.take();
+        self.steps.push(Step { thread: number, insn, before, after, wrote, creates });
     }
 
     /// A thread is begun by another one.
-    fn begins(&mut self, parent: usize) {
-        let parent = &self.threads[parent];
+    fn begins(&mut self, creator: usize) {
+        let parent = &self.threads[creator];
         let pid = ptrace::getevent(parent.pid).expect("the new thread");
         let pid = Pid::from_raw(pid as i32);
         let cleared = kernel::cleared_at_end(&parent.registers, |at| word(parent.pid, at));
@@ -237,7 +262,9 @@ impl Run {
         // No number is used again.
         self.begun += 1;
         let number = self.begun;
-        self.threads.push(Thread { pid, number, registers, waits: false, cleared });
+        self.threads[creator].creates = Some(Created { thread: number, stack: registers.rsp });
+        let creates = None;
+        self.threads.push(Thread { pid, number, registers, waits: false, cleared, creates });
     }
 
     fn ended(&mut self, index: usize) {
@@ -245,7 +272,8 @@ impl Run {
         let insn = self.insn(thread.registers.rip);
         let before = Registers::of(&thread.registers);
         let wrote = thread.cleared.map(|at| at..at + 4).into_iter().collect();
-        self.steps.push(Step { thread: thread.number, insn, before, after: before, wrote });
+        let (thread, creates) = (thread.number, None);
+        self.steps.push(Step { thread, insn, before, after: before, wrote, creates });
     }
 }
 

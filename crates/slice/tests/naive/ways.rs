@@ -18,12 +18,36 @@ pub struct Function {
     /// Instructions with which it may end.
     ends: Vec<u64>,
     depends: HashMap<u64, Rc<BTreeSet<u64>>>,
+    /// The calls that may go on at each landing pad.
+    landings: BTreeMap<u64, Vec<u64>>,
 }
 
 struct Flow {
     successors: BTreeSet<u64>,
     ends: bool,
     branches: bool,
+    /// Where a call goes on if what it called throws.
+    pad: Option<u64>,
+    /// It is a jump within the function of which only seen targets are known.
+    is_seen: bool,
+    next: u64,
+}
+
+/// The lowest code that is not reached, behind some that is, and behind what only fills up.
+fn gap(program: &Seen<'_>, entry: u64, flows: &BTreeMap<u64, Flow>) -> Option<u64> {
+    let behind = |flow: &Flow| {
+        let mut at = flow.next;
+        while !flows.contains_key(&at) && program.image.is_within(entry, at) {
+            let insn = decode(program.image, at);
+            match insn.mnemonic() {
+                Mnemonic::INVALID => return None,
+                Mnemonic::Nop | Mnemonic::Int3 => at = insn.next_ip(),
+                _ => return Some(at),
+            }
+        }
+        None
+    };
+    flows.values().filter_map(behind).min()
 }
 
 impl Function {
@@ -32,11 +56,18 @@ impl Function {
         let mut flows = BTreeMap::new();
         // What a table holds can only be told once the code in front of it is known, so code
         // is followed until nothing new is found.
+        let mut unreached = Vec::new();
         loop {
             let found = flows.len();
-            flows = follow(program, entry, &mut known);
-            if flows.len() == found {
-                break;
+            flows = follow(program, entry, &mut known, &unreached);
+            if flows.len() != found {
+                continue;
+            }
+            // Where the table of a jump within the function is not known, it may lead to whatever
+            // nothing else leads to.
+            match flows.values().any(|flow| flow.is_seen).then(|| gap(program, entry, &flows)) {
+                Some(Some(at)) => unreached.push(at),
+                _ => break,
             }
         }
         let mut function = Function {
@@ -44,7 +75,13 @@ impl Function {
             predecessors: HashMap::new(),
             ends: Vec::new(),
             depends: HashMap::new(),
+            landings: BTreeMap::new(),
         };
+        for (at, flow) in &function.instructions {
+            if let Some(pad) = flow.pad {
+                function.landings.entry(pad).or_default().push(*at);
+            }
+        }
         for (at, flow) in &function.instructions {
             for successor in &flow.successors {
                 function.predecessors.entry(*successor).or_default().push(*at);
@@ -134,11 +171,31 @@ impl Function {
     }
 }
 
+impl Function {
+    pub fn is_landing_pad(&self, address: u64) -> bool {
+        self.landings.contains_key(&address)
+    }
+
+    /// The nearest instruction that every way comes through, from a landing pad as from all calls
+    /// that may go on there.
+    pub fn landing_meet(&self, pad: u64) -> Option<u64> {
+        let calls = self.landings.get(&pad)?;
+        let always =
+            |from: u64, at: &u64| from != *at && !self.ending_without(Some(*at)).contains(&from);
+        let is_common = |at: &u64| {
+            (*at == pad || always(pad, at)) && calls.iter().all(|call| always(*call, at))
+        };
+        let all: Vec<u64> = self.instructions.keys().copied().filter(is_common).collect();
+        all.iter().copied().find(|one| all.iter().all(|at| at == one || always(*one, at)))
+    }
+}
+
 /// What can be reached from the entry, and where each instruction leads.
 fn follow(
     program: &Seen<'_>,
     entry: u64,
     known: &mut BTreeMap<u64, Instruction>,
+    unreached: &[u64],
 ) -> BTreeMap<u64, Flow> {
     let mut flows = BTreeMap::new();
     let mut open = vec![entry];
@@ -150,8 +207,9 @@ fn follow(
         if insn.is_invalid() {
             continue;
         }
-        let flow = flow(program, entry, &insn, known);
+        let flow = flow(program, entry, &insn, known, unreached);
         open.extend(&flow.successors);
+        open.extend(flow.pad);
         flows.insert(at, flow);
     }
     flows
@@ -162,18 +220,29 @@ fn flow(
     entry: u64,
     insn: &Instruction,
     known: &BTreeMap<u64, Instruction>,
+    unreached: &[u64],
 ) -> Flow {
     use FlowControl as F;
     let next = insn.next_ip();
     let target = insn.near_branch_target();
+    let calls = insn.is_call_near() || insn.flow_control() == F::IndirectCall;
+    let pad = program.pad(insn.ip()).filter(|_| calls);
+    let pad = pad.filter(|pad| program.image.is_within(entry, *pad));
+    let mut is_seen = false;
     let (to, branches) = match insn.flow_control() {
-        F::Call if insn.is_call_near() && !may_return(program.image, target) => (vec![], false),
+        F::Call if insn.is_call_near() && !may_return(program.image, target) => {
+            (pad.into_iter().collect(), false)
+        }
         F::Call | F::IndirectCall | F::Next => (vec![next], false),
         F::UnconditionalBranch => (vec![target], false),
         F::ConditionalBranch => (vec![target, next], true),
         F::IndirectBranch => {
+            let table = tables::targets(program.image, insn.ip(), known, entry);
             let mut to = program.targets.get(&insn.ip()).cloned().unwrap_or_default();
-            to.extend(tables::targets(program.image, insn.ip(), known, entry));
+            let stays = to.iter().any(|to| program.image.is_within(entry, *to));
+            is_seen = table.is_empty() && stays;
+            to.extend(table);
+            to.extend(unreached.iter().filter(|_| is_seen));
             (to, true)
         }
         F::Interrupt if insn.mnemonic() == Mnemonic::Int => (vec![next], false),
@@ -185,7 +254,7 @@ fn flow(
     // An indirect jump of which one target is known leads only to such ones.
     let indirect = insn.flow_control() == F::IndirectBranch && !successors.is_empty();
     let ends = !indirect && (to.is_empty() || !to.iter().all(inside));
-    Flow { successors, ends, branches }
+    Flow { successors, ends, branches, pad, is_seen, next }
 }
 
 fn decode(image: &Image, at: u64) -> Instruction {

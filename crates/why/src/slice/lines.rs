@@ -148,10 +148,15 @@ impl<'a> Sources<'a> {
         loaders.map(|module| module.range.clone()).collect()
     }
 
+    /// Where an address is.
+    pub fn place_of(&mut self, address: u64) -> &Place {
+        let number = self.place(address);
+        &self.places[number]
+    }
+
     /// Where an address is, in words.
     pub fn told(&mut self, address: u64) -> String {
-        let number = self.place(address);
-        self.places[number].told()
+        self.place_of(address).told()
     }
 
     fn place(&mut self, address: u64) -> usize {

@@ -1,6 +1,7 @@
 //! A slice as it is shown, kept and loaded.
 
 use super::lines::Kind;
+use super::races::ShownRace;
 use super::text;
 use crate::questions::{Failure, no_answer};
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,8 @@ pub struct Shown {
     pub thread: u64,
     /// Those that are easiest to reach first: whoever depends on a line comes before it.
     pub lines: Vec<ShownLine>,
+    /// Dependences on what another thread wrote, which nothing orders.
+    pub races: Vec<ShownRace>,
     pub left_out: Vec<String>,
     /// How many instructions that were executed belong to it.
     pub in_slice: u64,
@@ -172,7 +175,10 @@ impl Shown {
                 writeln!(out, "{}", self.preface.text)?;
             }
             writeln!(out, "{}", self.told)?;
-            write!(out, "{}", text::Tree::new(&self.lines, self.thread).text())?;
+            write!(out, "{}", text::Tree::new(&self.lines, &self.races, self.thread).text())?;
+            for race in self.races.iter().filter(|race| race.line.is_none()) {
+                writeln!(out, "{}", race.told())?;
+            }
             if view.all {
                 self.write_instances(out)?;
             }
@@ -194,7 +200,13 @@ impl Shown {
             };
             let because = format!("{because:?}").to_lowercase();
             let made = made.as_ref().map_or(String::new(), |made| format!(" in {made}"));
-            writeln!(out, "{position}  thread {thread}  {place}: {because}{made} for {for_whom}")?;
+            let races = self.races.iter().filter(|race| race.write.number == instance.number);
+            let races: String =
+                races.map(|race| format!("; {}", race.told_below(*thread))).collect();
+            writeln!(
+                out,
+                "{position}  thread {thread}  {place}: {because}{made} for {for_whom}{races}"
+            )?;
         }
         Ok(())
     }
@@ -207,6 +219,7 @@ impl Shown {
             "answer": {
                 "told": self.told,
                 "lines": self.lines,
+                "races": self.races,
                 "instances": all.then_some(&self.told_instances),
             },
             "left_out": self.left_out,

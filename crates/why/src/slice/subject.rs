@@ -1,6 +1,7 @@
 //! What a slice is of: a value at a moment of a recorded process, and the process's trace.
 
 use super::lines::{Kind, Line, Lines, Sources};
+use super::races;
 use super::shown::{Answered, Instance, Preface, Shown, ShownLine, ViewArgs};
 use super::traced::{self, Traced};
 use super::values::{self, Asked, Seen};
@@ -179,6 +180,11 @@ impl Subject {
         let slice = answered.slice;
         let lines = self.sources().fold(&slice.reasons);
         let count = how_many(view, &lines);
+        let begun = Instant::now();
+        let region = &self.traced.region;
+        let races = region.races(slice).map_err(no_answer)?;
+        let races = races::shown(&races, region, &mut self.sources(), &lines.all[..count]);
+        self.slicing += begun.elapsed();
         let seen = self.seen(slice, &lines.all[..count])?;
         let shown = |(line, seen): (&Line, Option<Seen>)| {
             let reason = &slice.reasons[line.reason];
@@ -208,6 +214,7 @@ impl Subject {
             told: self.told(),
             thread: self.answer.thread as u64,
             lines: lines.all[..count].iter().zip(seen).map(shown).collect(),
+            races,
             left_out: self.left_out(slice, &lines, count),
             instances: slice.instructions.clone(),
             in_slice: slice.count,

@@ -1,6 +1,7 @@
 //! A slice as people read it: a tree of lines.
 
 use super::lines::Kind;
+use super::races::ShownRace;
 use super::shown::ShownLine;
 use std::collections::HashMap;
 
@@ -13,6 +14,7 @@ const DEEPEST: usize = 10;
 
 pub struct Tree<'a> {
     lines: &'a [ShownLine],
+    races: &'a [ShownRace],
     /// The one that was asked about.
     thread: u64,
     children: HashMap<Option<usize>, Vec<usize>>,
@@ -21,7 +23,7 @@ pub struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     /// Whoever depends on a line is among them.
-    pub fn new(lines: &'a [ShownLine], thread: u64) -> Tree<'a> {
+    pub fn new(lines: &'a [ShownLine], races: &'a [ShownRace], thread: u64) -> Tree<'a> {
         let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
         for (number, line) in lines.iter().enumerate() {
             children.entry(line.parent).or_default().push(number);
@@ -29,7 +31,7 @@ impl<'a> Tree<'a> {
         for siblings in children.values_mut() {
             siblings.sort_by_key(|number| (lines[*number].because, lines[*number].order));
         }
-        Tree { lines, thread, children, sources: HashMap::new() }
+        Tree { lines, races, thread, children, sources: HashMap::new() }
     }
 
     pub fn text(&mut self) -> String {
@@ -76,7 +78,13 @@ impl<'a> Tree<'a> {
                 false => format!("\n{indent}      {told}"),
             }
         });
-        head + &value.unwrap_or_default() + "\n"
+        let races = self.races.iter().filter(|race| race.line == Some(number));
+        let races = races.map(|race| {
+            let told = format!("{indent}      {}", race.told_below(line.thread));
+            cut(&told, COLUMNS) + "\n"
+        });
+        let races: String = races.collect();
+        head + &value.unwrap_or_default() + "\n" + &races
     }
 
     /// What stands in a line of source, if that is still there.

@@ -4,13 +4,14 @@ use crate::images::Images;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use why_engine::Module;
 use why_flow::{BlockId, Graph, PostDominators, Program};
 use why_slice::Ways;
-use why_symbols::{Image, LinkAddress};
+use why_symbols::{Image, Landing, LinkAddress};
 
 /// The modules that are mapped so far, the last one first where they overlap. They are found
 /// where the replay is and needed where its trace is read.
@@ -22,7 +23,14 @@ pub struct MappedWays {
     /// The program itself, as opposed to libraries.
     program: String,
     meets: RefCell<HashMap<Function, Rc<Meets>>>,
+    /// Where indirect jumps of files were seen to lead, and the functions whose ways are others
+    /// because of that.
+    seen: HashMap<*const Image, Targets>,
+    changed: HashSet<Function>,
 }
+
+/// Of one file, by jump.
+type Targets = HashMap<u64, Vec<u64>>;
 
 /// A function of a file, by its entry.
 type Function = (*const Image, u64);
@@ -33,12 +41,15 @@ struct Meets {
     /// By branch.
     by_branch: HashMap<u64, u64>,
     places: HashSet<u64>,
+    /// Where those from a landing pad meet those from behind the calls that lead to it.
+    landings: HashMap<u64, u64>,
 }
 
 impl MappedWays {
     pub fn new(mapped: Mapped, images: Images, program: String) -> MappedWays {
         let (images, meets) = (RefCell::new(images), RefCell::default());
-        MappedWays { mapped, images, program, meets }
+        let (seen, changed) = Default::default();
+        MappedWays { mapped, images, program, meets, seen, changed }
     }
 
     fn module(&self, address: u64) -> Option<why_symbols::Module> {
@@ -47,17 +58,32 @@ impl MappedWays {
         self.images.borrow_mut().module(module)
     }
 
+    fn graph(&self, image: &Rc<Image>, entry: u64) -> Graph {
+        let seen = self.seen.get(&Rc::as_ptr(image));
+        Graph::of(&OfImage { image, seen, landings: RefCell::default() }, entry)
+    }
+
+    /// The function that an address lies in, and the address in its file.
+    fn function(&self, address: u64) -> Option<(Rc<Image>, u64, u64)> {
+        let module = self.module(address)?;
+        let at = module.linked(address);
+        let entry = module.image.function(at)?;
+        Some((Rc::clone(&module.image), entry.0, at.0))
+    }
+
     fn meets(&self, image: &Rc<Image>, entry: u64) -> Rc<Meets> {
         let found = || {
-            let graph = Graph::of(&OfImage(image), entry);
+            let graph = self.graph(image, entry);
             let behind = PostDominators::of(&graph);
             let meet = |(number, block): (usize, &why_flow::Block)| {
                 Some((block.last, graph.block(behind.behind(BlockId(number))?).start))
             };
             let by_branch: HashMap<u64, u64> =
                 graph.blocks.iter().enumerate().filter_map(meet).collect();
-            let places = by_branch.values().copied().collect();
-            Rc::new(Meets { by_branch, places })
+            let landings: HashMap<u64, u64> =
+                why_flow::landings(&graph, &behind).into_iter().collect();
+            let places = by_branch.values().chain(landings.values()).copied().collect();
+            Rc::new(Meets { by_branch, places, landings })
         };
         // Images are kept as long as this is, so their addresses are not used again.
         let key = (Rc::as_ptr(image), entry);
@@ -83,9 +109,52 @@ impl Ways for MappedWays {
         entry.is_some_and(|entry| self.meets(&module.image, entry.0).places.contains(&at.0))
     }
 
+    fn lands(&self, pad: u64) -> Option<u64> {
+        let module = self.module(pad)?;
+        let at = module.linked(pad);
+        let entry = module.image.function(at)?;
+        let meet = self.meets(&module.image, entry.0).landings.get(&at.0).copied();
+        meet.map(|meet| module.mapped(LinkAddress(meet)))
+    }
+
     /// The linker's own way to a function of another file is part of the call.
     fn decides(&self, branch: u64) -> bool {
         !self.module(branch).is_some_and(|module| module.image.is_stub(module.linked(branch)))
+    }
+
+    fn learn_targets(&mut self, seen: &[(u64, u64)]) -> bool {
+        // Those of one jump come one behind the other.
+        let mut last: Option<(Function, Graph)> = None;
+        for (jump, target) in seen {
+            let (Some(from), Some(to)) = (self.function(*jump), self.function(*target)) else {
+                continue;
+            };
+            let ((image, entry, jump), (_, _, target)) = (&from, &to);
+            // Other jumps are calls.
+            if !Rc::ptr_eq(image, &to.0) || *entry != to.1 {
+                continue;
+            }
+            let function = (Rc::as_ptr(image), *entry);
+            let known = match last.take().filter(|(of, _)| *of == function) {
+                Some((_, graph)) => graph,
+                None => self.graph(image, *entry),
+            };
+            let is_new = !leads(&known, *jump, *target);
+            last = Some((function, known));
+            if is_new {
+                let of_image = self.seen.entry(Rc::as_ptr(image)).or_default();
+                of_image.entry(*jump).or_default().push(*target);
+                self.meets.borrow_mut().remove(&function);
+                self.changed.insert(function);
+            }
+        }
+        !self.changed.is_empty()
+    }
+
+    fn has_changed(&self, address: u64) -> bool {
+        let function = self.function(address);
+        function
+            .is_some_and(|(image, entry, _)| self.changed.contains(&(Rc::as_ptr(&image), entry)))
     }
 
     /// What has source of the program's own; of a program without any, all of its code.
@@ -99,29 +168,51 @@ impl Ways for MappedWays {
     }
 }
 
+/// Whether a jump is known to lead to a target.
+fn leads(graph: &Graph, jump: u64, target: u64) -> bool {
+    let mut blocks = graph.blocks.iter().filter(|block| block.last == jump);
+    let to = graph.starting(target);
+    blocks.any(|block| to.is_some_and(|to| block.successors.contains(&to)))
+}
+
 /// A file of code, with its own addresses.
-struct OfImage<'a>(&'a Image);
+struct OfImage<'a> {
+    image: &'a Image,
+    seen: Option<&'a Targets>,
+    /// Of the part of a function that was asked for last.
+    landings: RefCell<Option<(Range<u64>, Vec<Landing>)>>,
+}
 
 impl Program for OfImage<'_> {
     fn read(&self, at: u64, into: &mut [u8]) -> usize {
-        self.0.read(LinkAddress(at), into)
+        self.image.read(LinkAddress(at), into)
     }
 
     fn is_within(&self, entry: u64, address: u64) -> bool {
-        self.0.function(LinkAddress(address)) == Some(LinkAddress(entry))
+        self.image.function(LinkAddress(address)) == Some(LinkAddress(entry))
     }
 
     fn may_return(&self, callee: u64) -> bool {
         let at = LinkAddress(callee);
-        let name = match self.0.is_stub(at) {
+        let name = match self.image.is_stub(at) {
             true => self.imported_by(callee),
-            false => self.0.function_symbol(at),
+            false => self.image.function_symbol(at),
         };
         !name.is_some_and(never_returns)
     }
 
-    fn seen_targets(&self, _: u64) -> Vec<u64> {
-        Vec::new()
+    fn landing_pad(&self, call: u64) -> Option<u64> {
+        let mut landings = self.landings.borrow_mut();
+        if landings.as_ref().is_none_or(|(part, _)| !part.contains(&call)) {
+            *landings = self.image.landings(LinkAddress(call));
+        }
+        let (_, landings) = landings.as_ref()?;
+        let landing = landings.iter().find(|landing| landing.calls.contains(&call));
+        landing.map(|landing| landing.pad.0)
+    }
+
+    fn seen_targets(&self, jump: u64) -> Vec<u64> {
+        self.seen.and_then(|seen| seen.get(&jump)).cloned().unwrap_or_default()
     }
 }
 
@@ -134,7 +225,7 @@ impl OfImage<'_> {
         let got = self.read(stub, &mut bytes);
         let decoder = Decoder::with_ip(64, &bytes[..got], stub, DecoderOptions::NONE);
         let jump = decoder.into_iter().find(|insn| insn.flow_control() != FlowControl::Next)?;
-        self.0.imported(LinkAddress(
+        self.image.imported(LinkAddress(
             jump.is_ip_rel_memory_operand().then(|| jump.ip_rel_memory_address())?,
         ))
     }

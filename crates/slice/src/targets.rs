@@ -1,0 +1,53 @@
+//! Where indirect jumps were seen to lead.
+
+use crate::units::Unit;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+#[derive(Default)]
+pub struct Targets {
+    thread: u64,
+    /// The unit that this thread executed last, if it ended with such a jump; and those of others.
+    jumped: Option<usize>,
+    others: FxHashMap<u64, usize>,
+    /// Where the jump of each unit led last: mostly it is the same again.
+    last: Vec<u64>,
+    seen: FxHashSet<(u64, u64)>,
+}
+
+impl Targets {
+    /// A thread has executed so many instructions of a unit.
+    pub fn executed(&mut self, units: &[Unit], thread: u64, number: usize, count: usize) {
+        let unit = &units[number];
+        let Some(first) = unit.instructions.first().filter(|_| count > 0) else {
+            return;
+        };
+        if thread != self.thread {
+            let jumped = self.jumped.take();
+            self.others.extend(jumped.map(|unit| (self.thread, unit)));
+            (self.thread, self.jumped) = (thread, self.others.remove(&thread));
+        }
+        if let Some(jumped) = self.jumped.take() {
+            self.led(&units[jumped], jumped, first.address);
+        }
+        self.jumped =
+            (unit.ends_with_indirect_jump && count == unit.instructions.len()).then_some(number);
+    }
+
+    fn led(&mut self, unit: &Unit, number: usize, to: u64) {
+        if self.last.len() <= number {
+            self.last.resize(number + 1, 0);
+        }
+        if std::mem::replace(&mut self.last[number], to) != to
+            && let Some(jump) = unit.instructions.last()
+        {
+            self.seen.insert((jump.address, to));
+        }
+    }
+
+    /// All jumps, each with a target.
+    pub fn finish(self) -> Vec<(u64, u64)> {
+        let mut seen: Vec<(u64, u64)> = self.seen.into_iter().collect();
+        seen.sort_unstable();
+        seen
+    }
+}

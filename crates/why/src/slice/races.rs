@@ -1,0 +1,83 @@
+//! Races among the dependences of a slice, as they are shown.
+
+use super::lines::{Line, Place, Sources};
+use serde::{Deserialize, Serialize};
+use why_slice::races::{Party, Race};
+use why_slice::region::Region;
+
+/// One thread read what another one wrote, and nothing orders the two.
+#[derive(Serialize, Deserialize)]
+pub struct ShownRace {
+    pub write: ShownParty,
+    pub read: ShownParty,
+    /// The address of the first byte.
+    pub memory: u64,
+    /// How often it happened; what else is told is of the last time.
+    pub times: u64,
+    /// Which line wrote, if that is shown.
+    pub line: Option<usize>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct ShownParty {
+    pub place: String,
+    pub thread: u64,
+    /// In the recording, and in the trace.
+    pub position: Option<String>,
+    pub number: u64,
+    pub address: u64,
+}
+
+impl ShownRace {
+    /// All of it.
+    pub fn told(&self) -> String {
+        let ShownParty { place, thread, .. } = &self.write;
+        let ShownParty { place: reads_at, thread: reader, .. } = &self.read;
+        format!(
+            "a race: nothing orders what thread {thread} wrote at {place} before thread {reader} \
+             reads it at {reads_at}"
+        )
+    }
+
+    /// Below what wrote, which is shown as done by a thread, the last one that did it.
+    pub fn told_below(&self, shown: u64) -> String {
+        let ShownParty { place, thread, .. } = &self.read;
+        let this = match self.write.thread {
+            writer if writer == shown => "this".to_owned(),
+            writer => format!("what thread {writer} wrote"),
+        };
+        format!("a race: nothing orders {this} before thread {thread} reads it at {place}")
+    }
+}
+
+/// Races between lines, each pair once.
+pub fn shown(
+    races: &[Race],
+    region: &Region,
+    sources: &mut Sources,
+    lines: &[Line],
+) -> Vec<ShownRace> {
+    let mut shown: Vec<((Place, Place), ShownRace)> = Vec::new();
+    for race in races {
+        let mut place = |of: &Party| sources.place_of(of.site.unwrap_or(of.address)).clone();
+        let between = (place(&race.write), place(&race.read));
+        let party = |of: &Party, place: &Place| ShownParty {
+            place: place.told(),
+            thread: of.thread,
+            position: region.moment(of.position).map(|(event, ticks)| format!("{event}.{ticks}")),
+            number: of.position,
+            address: of.address,
+        };
+        let (write, read) = (party(&race.write, &between.0), party(&race.read, &between.1));
+        let line = lines.iter().position(|line| line.place == between.0);
+        let (memory, mut times) = (race.memory, race.times);
+        match shown.iter_mut().find(|(before, _)| *before == between) {
+            Some((_, before)) => {
+                times += before.times;
+                *before = ShownRace { write, read, memory, times, line };
+            }
+            None => shown.push((between, ShownRace { write, read, memory, times, line })),
+        }
+    }
+    shown.into_iter().map(|(_, race)| race).collect()
+}
