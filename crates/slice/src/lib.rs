@@ -10,6 +10,7 @@ pub mod control;
 mod course;
 mod decoding;
 mod events;
+pub mod excerpt;
 pub mod forward;
 mod kept;
 mod memory;

@@ -4,7 +4,7 @@ pub mod lines;
 pub mod shown;
 pub mod subject;
 mod text;
-mod traced;
+pub mod traced;
 mod values;
 mod ways;
 
