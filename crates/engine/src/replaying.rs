@@ -120,6 +120,10 @@ pub struct Replayer {
     pub look: Option<Rc<Look>>,
     /// The event with which the running thread went on, and the process's count then.
     resumed: (u64, u64),
+    /// Of an excerpt: where the thread that is resumed next is in the whole recording, and with
+    /// how many ticks the running one went on there.
+    skipped: Option<(u64, u64)>,
+    skipped_ticks: Option<u64>,
     /// The count of instructions at which it is to be looked at.
     look_at: Option<u64>,
     /// The count of instructions up to which units had to look at it.
@@ -217,6 +221,8 @@ impl Replayer {
             verify: false,
             look: None,
             resumed: (0, 0),
+            skipped: None,
+            skipped_ticks: None,
             look_at: None,
             looked: 0,
             outputs,
@@ -472,13 +478,15 @@ impl Supervisor {
     fn replay_resume(&mut self, tid: Tid, thread: Thread, registers: &Changed) -> Outcome<()> {
         let replayer = self.replayer(tid);
         let event = replayer.events;
+        let skipped = replayer.skipped.take();
         let before = replayer.threads.remove(&thread);
         let told = replayer.vectors.take();
         let before_registers = before.as_ref().map(|saved| saved.registers).unwrap_or_default();
         let Some(start) = before_registers.apply(registers) else {
             return Err(diverged(event, NO_SUCH_REGISTER.to_owned()));
         };
-        replayer.turned = before.as_ref().and_then(|before| Turned::of(before, &start));
+        let goes_on = before.as_ref().filter(|_| skipped.is_none());
+        replayer.turned = goes_on.and_then(|before| Turned::of(before, &start));
         let vectors = told.or(before.and_then(|saved| saved.vectors));
         replayer.running = thread;
         let next = loop {
@@ -513,7 +521,9 @@ impl Supervisor {
         let at = count.wrapping_add(instructions);
         let replayer = self.replayer(tid);
         replayer.next = Some(Stop { at, cause, registers });
-        replayer.resumed = (event, count);
+        let (event, ticks) = skipped.unwrap_or((event, 0));
+        replayer.resumed = (event, count.wrapping_sub(ticks));
+        replayer.skipped_ticks = skipped.map(|(_, ticks)| ticks);
         let application = self.application_registers(tid, &start)?;
         self.go_on(tid, application)
     }
@@ -608,6 +618,9 @@ impl Supervisor {
                 }
                 let cause = Cause::Begins;
                 self.replayer(tid).threads.insert(thread, Saved { cause, registers, vectors });
+            }
+            Event::Skipped { event, ticks } => {
+                self.replayer(tid).skipped = Some((event, ticks));
             }
             Event::ThreadEnded { thread } => {
                 self.replayer(tid).threads.remove(&thread);

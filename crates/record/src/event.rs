@@ -131,6 +131,13 @@ pub enum Event {
         offset: u64,
         size: u32,
     },
+    /// In an excerpt: the thread that is resumed next is so many instructions behind that event
+    /// of the recording from which the excerpt was made. What was executed before and is not
+    /// told here was left out.
+    Skipped {
+        event: u64,
+        ticks: u64,
+    },
 }
 
 /// Between two chunks of a stream.

@@ -28,6 +28,9 @@ pub struct Manifest {
     /// If only a part of the run was to be recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<Region>,
+    /// If it was made of another recording, and holds a slice of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excerpt: Option<Excerpt>,
     /// What the recording could not hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -44,6 +47,23 @@ pub enum Stuck {
     Deadlock { threads: u64 },
     /// Its time was over.
     TimedOut,
+}
+
+/// What of a run an excerpt executes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Excerpt {
+    /// The recording that it was made from, and what the slice is of.
+    pub of: String,
+    pub criterion: String,
+    /// How many instructions the process executed there, and how many of them are in the slice.
+    pub instructions: u64,
+    pub in_slice: u64,
+    /// How many are executed besides, because nobody knows what they write.
+    pub besides: u64,
+    /// In how many stretches all of these are executed.
+    pub stretches: u64,
+    /// How many bytes of memory are told instead of being computed.
+    pub told_bytes: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -85,6 +105,7 @@ impl Manifest {
             cpu,
             seed: None,
             region: None,
+            excerpt: None,
             notes: Vec::new(),
             finished: None,
             checksum: NO_CHECKSUM.to_owned(),

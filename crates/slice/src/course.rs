@@ -192,8 +192,9 @@ pub trait Sink {
 
     fn executed(&mut self, _executed: Executed<'_>) {}
 
-    /// What an instruction did there is not known: it is passed over.
-    fn passed_over(&mut self, _address: u64) {}
+    /// The instruction at an address and a position was interrupted in the middle: what it did
+    /// before is not known.
+    fn interrupted(&mut self, _address: u64, _at: Position) {}
 
     /// Somebody else wrote to memory.
     fn wrote(&mut self, _wrote: Wrote) {}
@@ -270,7 +271,7 @@ impl Course {
             (REPEATED, [_]) => {
                 let Pending { unit, executed, .. } = self.pending.as_ref().ok_or(Unknown)?;
                 let interrupted = known[*unit].instructions.get(*executed).ok_or(Unknown)?;
-                sink.passed_over(interrupted.address);
+                sink.interrupted(interrupted.address, self.position + *executed as Position);
                 return Ok(());
             }
             (RECOUNT, [_]) => return Ok(()),

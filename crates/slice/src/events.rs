@@ -20,6 +20,8 @@ pub struct Events {
     sites: Vec<Site>,
     restored: Vec<Restored>,
     pub passed_over: BTreeSet<u64>,
+    /// The positions of instructions that were interrupted in the middle.
+    pub interrupted: Vec<Position>,
 }
 
 #[derive(Clone)]
@@ -150,6 +152,7 @@ impl Events {
         self.sites.clear();
         self.restored.clear();
         self.passed_over.clear();
+        self.interrupted.clear();
     }
 
     /// How much memory that takes.
@@ -261,8 +264,9 @@ impl Sink for Noting<'_, '_> {
         }
     }
 
-    fn passed_over(&mut self, address: u64) {
+    fn interrupted(&mut self, address: u64, at: Position) {
         self.events.passed_over.insert(address);
+        self.events.interrupted.push(at);
     }
 
     fn signal(&mut self, signal: Signal) {

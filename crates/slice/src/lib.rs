@@ -13,6 +13,7 @@ pub mod control;
 mod course;
 mod decoding;
 mod events;
+pub mod excerpt;
 mod executed;
 pub mod forward;
 mod kept;

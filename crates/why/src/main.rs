@@ -5,6 +5,7 @@ mod accesses;
 mod chop;
 mod criterion;
 mod doctor;
+mod excerpt;
 mod executions;
 mod images;
 mod isolate;

@@ -25,3 +25,10 @@ pub fn of_unknown_bytes(what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} {bytes}, {bytes_per_sec}");
     ProgressBar::new_spinner().with_style(style.expect("a valid template")).with_message(what)
 }
+
+/// So many instructions are to be gone through.
+pub fn of_instructions(what: &'static str, instructions: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos} of {human_len}, {eta}");
+    let style = style.expect("a valid template");
+    ProgressBar::new(instructions).with_style(style).with_message(what)
+}

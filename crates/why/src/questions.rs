@@ -26,6 +26,12 @@ pub fn no_answer(error: impl ToString) -> Failure {
 }
 
 impl Failure {
+    pub fn into_message(self) -> String {
+        match self {
+            Failure::Misused(message) | Failure::NoAnswer(message) => message,
+        }
+    }
+
     /// Says so.
     pub fn tell(&self) -> ExitCode {
         match self {

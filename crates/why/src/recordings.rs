@@ -148,6 +148,10 @@ fn print_info(args: &InfoArgs) -> Result<()> {
     if let Some(region) = &manifest.region {
         println!("region     {}", borders(region));
     }
+    if let Some(excerpt) = &manifest.excerpt {
+        println!("excerpt    of {}, for {}", excerpt.of, excerpt.criterion);
+        println!("           {}", crate::excerpt::in_words(excerpt));
+    }
     for note in &manifest.notes {
         println!("note       {note}");
     }

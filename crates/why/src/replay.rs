@@ -2,13 +2,16 @@
 
 use crate::accesses;
 use crate::criterion::split_process;
+use crate::excerpt;
 use crate::recordings;
 use crate::reports::{self, JsonEnded, ReportFile};
+use crate::slice::shown::Shown;
 use clap::ValueEnum;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::time::Instant;
 use why_engine::launch::{self, Again, Command, Course};
 use why_engine::{Ended, EngineError, Look, Readers, Report, cpu};
 use why_record::event::Event;
@@ -44,6 +47,16 @@ pub struct Args {
     #[arg(long, value_name = "FILE", require_equals = true)]
     accesses: Option<PathBuf>,
 
+    /// Execute only what is in a slice that `why slice --save` has kept, by its name or file;
+    /// what the rest did is told
+    #[arg(long, value_name = "SLICE",
+          conflicts_with_all = ["from", "to", "verify", "tool", "accesses"])]
+    slice: Option<String>,
+
+    /// Keep that as a recording of its own
+    #[arg(short, long, value_name = "NEW", requires = "slice")]
+    output: Option<PathBuf>,
+
     /// Print statistics at the end, on standard error
     #[arg(long)]
     stats: bool,
@@ -74,6 +87,9 @@ pub fn main(args: Args) -> ExitCode {
 
 fn replay(args: &Args) -> Result<Report, EngineError> {
     let recording = recordings::find(args.recording.as_deref())?;
+    if let Some(slice) = &args.slice {
+        return replay_slice(args, &recording, slice);
+    }
     let look = match args.to {
         Some(to) => Some(Look::once(first_process(&recording)?, to, Box::new(()))),
         None => None,
@@ -91,6 +107,32 @@ fn replay(args: &Args) -> Result<Report, EngineError> {
     reports::has_all_accesses(args.accesses.as_ref(), &report)?;
     if let Some(file) = json {
         file.write_json(&as_json(&recording, &report, traced))?;
+    }
+    Ok(report)
+}
+
+fn replay_slice(args: &Args, recording: &Recording, slice: &str) -> Result<Report, EngineError> {
+    excerpt::refuse(recording, "has only one slice")?;
+    let json = args.json.as_ref().map(ReportFile::create).transpose()?;
+    let slice = Shown::load(recording, slice).map_err(|failure| EngineError::CannotStart {
+        status: crate::FAILED,
+        message: failure.into_message(),
+    })?;
+    let (excerpt, figures) = excerpt::make(recording, &slice, args.output.as_deref())?;
+    let begun = Instant::now();
+    let report = run(excerpt.recording(), How::default())?;
+    let figures = excerpt::Figures { seconds: begun.elapsed().as_secs_f64(), ..figures };
+    eprintln!("why: {figures}");
+    if args.stats {
+        print_statistics(&report, false);
+    }
+    if let Some(file) = json {
+        let mut told = as_json(recording, &report, false);
+        told["answer"]["excerpt"] = json!(figures);
+        file.write_json(&told)?;
+    }
+    if args.output.is_some() {
+        excerpt.keep();
     }
     Ok(report)
 }

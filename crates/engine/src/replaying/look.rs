@@ -6,6 +6,7 @@
 use super::Replayer;
 use super::copies::When;
 use super::modules::Module;
+use crate::cpu::vectors;
 use crate::error::{EngineError, Halt};
 use crate::maps;
 use crate::memory::Address;
@@ -22,6 +23,7 @@ use std::rc::Rc;
 use why_record::event::{Cause, Thread};
 use why_record::position::{Moment, Position};
 use why_record::registers::{RIP, Registers as Recorded};
+use why_record::vectors::Vectors;
 use why_translate::context::APP_GS;
 
 /// What is to be seen of a replay, and up to where it goes on.
@@ -36,6 +38,10 @@ pub struct Look {
     pub distance: Option<u64>,
     observer: RefCell<Box<dyn Observer>>,
 }
+
+/// Why an excerpt lacks a position.
+const LEFT_OUT: &str =
+    "what was executed there is not in this excerpt; ask the recording that it was made from";
 
 /// So much is replayed in about the time that it takes to make a few copies.
 const DISTANCE: u64 = 4_000_000;
@@ -123,6 +129,8 @@ pub struct Scene<'a> {
     space: &'a Space,
     /// The kernel thread that stands for it.
     tid: Tid,
+    /// The program was shown a CPU of a known level only.
+    limited: bool,
 }
 
 impl Scene<'_> {
@@ -142,6 +150,11 @@ impl Scene<'_> {
     /// The vector registers, as XSAVE lays them out.
     pub fn vectors(&self) -> Option<Vec<u8>> {
         ptrace::vectors(self.tid).ok()
+    }
+
+    /// The same as they are recorded.
+    pub fn recorded_vectors(&self) -> Option<Vectors> {
+        self.vectors().map(|area| vectors::recorded(&area, self.limited))
     }
 }
 
@@ -163,6 +176,9 @@ impl Replayer {
         match look.to.get() {
             Moment::Start => Ok(Some(0)),
             Moment::End => Ok(None),
+            Moment::At(position) if self.skipped_ticks.is_some() => {
+                self.ticks_to_look_in_excerpt(position, event, instructions)
+            }
             Moment::At(position) if event > position.event => {
                 Err((position, format!("no thread goes on with event {}", position.event)))
             }
@@ -172,6 +188,22 @@ impl Replayer {
             }
             Moment::At(position) => Ok(Some(position.ticks)),
         }
+    }
+
+    /// The same where only some of the instructions behind an event are executed, in several
+    /// stretches.
+    fn ticks_to_look_in_excerpt(
+        &self,
+        position: Position,
+        event: u64,
+        last: u64,
+    ) -> Result<Option<u64>, (Position, String)> {
+        let first = self.skipped_ticks.unwrap_or(0);
+        if (position.event, position.ticks) < (event, first) {
+            return Err((position, LEFT_OUT.to_owned()));
+        }
+        let is_here = position.event == event && position.ticks <= last;
+        Ok(is_here.then_some(position.ticks))
     }
 }
 
@@ -267,7 +299,11 @@ impl Supervisor {
     ) -> Outcome<()> {
         let then = match (look.to.get(), last) {
             (Moment::At(position), _) => {
-                let how = format!("the process ended with event {}", self.replayer(tid).events);
+                let replayer = self.replayer(tid);
+                let how = match replayer.skipped_ticks {
+                    Some(_) => LEFT_OUT.to_owned(),
+                    None => format!("the process ended with event {}", replayer.events),
+                };
                 self.miss(tid, &position, how)?
             }
             (_, Some(here)) => self.arrive(tid, here)?,
@@ -376,6 +412,7 @@ impl Supervisor {
     fn scene(&mut self, tid: Tid, registers: Recorded) -> Scene<'_> {
         let count = self.space_of(tid).count();
         let space = self.tasks[&tid].space;
+        let limited = self.view.limited;
         let replayer = &self.replayers[&space];
         let (event, since) = replayer.resumed;
         let position =
@@ -388,6 +425,7 @@ impl Supervisor {
             modules: replayer.modules.list(),
             space: &self.spaces[&space],
             tid,
+            limited,
         }
     }
 

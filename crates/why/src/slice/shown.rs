@@ -82,6 +82,7 @@ pub struct Answered<'a> {
 pub struct Shown {
     pub schema: String,
     pub recording: PathBuf,
+    pub process: i32,
     pub criterion: String,
     /// What was asked for, as it was.
     pub told: String,
@@ -258,8 +259,13 @@ impl Shown {
         save().map_err(|error| Failure::NoAnswer(format!("writing {}: {error}", path.display())))
     }
 
+    /// One that was kept in the recording, or was taken elsewhere: a name with a slash in it is
+    /// that of a file.
     pub fn load(recording: &Recording, name: &str) -> Result<Shown, Failure> {
-        let path = path(recording, name)?;
+        let path = match name.contains('/') {
+            true => PathBuf::from(name),
+            false => path(recording, name)?,
+        };
         let text = std::fs::read(&path).map_err(|error| {
             let kept: Vec<String> = kept(recording);
             let kept = if kept.is_empty() { "none".to_owned() } else { kept.join(", ") };

@@ -5,6 +5,7 @@ use super::races;
 use super::shown::{Answered, Instance, Preface, Shown, ShownLine, ViewArgs};
 use super::traced::{self, Traced};
 use super::values::{self, Asked, Seen};
+use crate::excerpt;
 use crate::images::Images;
 use crate::questions::answer::{Answer, ValueSeen};
 use crate::questions::{self, Failure, Stats, no_answer};
@@ -42,6 +43,7 @@ impl Subject {
         let sides = [before, behind].into_iter().flatten();
         let all: Vec<String> = words.iter().cloned().chain(sides.map(str::to_owned)).collect();
         let (recording, mut questions) = questions::understand(&all)?;
+        excerpt::refuse(&recording, "does not know what made a value").map_err(no_answer)?;
         if questions.len() != 1 + [before, behind].iter().flatten().count() {
             let two = "a slice is of one value: give one criterion, behind the recording's name";
             return Err(Failure::Misused(two.to_owned()));
@@ -210,6 +212,7 @@ impl Subject {
         Ok(Shown {
             schema: answered.schema.to_owned(),
             recording: self.recording.path.clone(),
+            process: self.process,
             criterion: self.question.clone(),
             told: self.told(),
             thread: self.answer.thread as u64,

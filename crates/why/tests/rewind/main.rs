@@ -1,6 +1,7 @@
 //! Going to and fro in a recording: whatever the way, what is seen at a moment is what a replay
 //! sees that goes there from the start. No process is left, however it ends.
 
+mod journey;
 #[path = "../support/mod.rs"]
 mod support;
 mod visitor;
@@ -16,12 +17,12 @@ use tempfile::TempDir;
 use why_record::event::Event;
 use why_record::store::Recording;
 
+use journey::{job, processes, same, visit};
 use support::job::Job;
 use support::leftover::{self, Mark};
-use support::outcome::{Ended, Outcome};
 use support::random::Random;
 use support::{fixture, native, recording, run};
-use visitor::{Journey, Report, Sight};
+use visitor::{Journey, Report};
 
 /// So many moments of each program are visited.
 const VISITS: usize = 50;
@@ -112,19 +113,6 @@ fn record(job: &Job, options: &[&str]) -> Result<Recorded, String> {
     Ok(Recorded { _directory: directory, path })
 }
 
-/// The processes of a recording, the first one first.
-fn processes(path: &Path) -> Result<Vec<i32>, String> {
-    let manifest = Recording::open(path).manifest().map_err(|error| error.to_string())?;
-    let first = manifest.finished.ok_or("the recording is not finished")?.process;
-    let entries = path.join("events").read_dir().map_err(|error| error.to_string())?;
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut found: Vec<i32> =
-        names.filter_map(|name| name.split_once('.')?.0.parse().ok()).collect();
-    found.sort_unstable_by_key(|process| (*process != first, *process));
-    found.dedup();
-    Ok(found)
-}
-
 /// Random moments of a process, in random order.
 fn moments(path: &Path, process: i32, count: usize) -> Result<Vec<String>, String> {
     let events = recording::numbered_events(&Recording::open(path), process)?;
@@ -167,22 +155,6 @@ fn moments(path: &Path, process: i32, count: usize) -> Result<Vec<String>, Strin
     Ok(moments)
 }
 
-fn job(journey: &Journey) -> Job {
-    let program = std::env::current_exe().expect("this program");
-    let journey = serde_json::to_string(journey).expect("plain data");
-    Job::new(program).args([visitor::WORD, &journey]).limit(300)
-}
-
-/// Goes on a journey in a process of its own; err if any process is left.
-fn visit(journey: &Journey) -> Result<Report, String> {
-    let Outcome { ended, stdout, stderr, .. } = run::run(&job(journey))?;
-    let said = String::from_utf8_lossy(&stderr);
-    if ended != Ended::Status(0) {
-        return Err(format!("the journey to {:?} ended with {ended}: {said}", journey.moments));
-    }
-    serde_json::from_slice(&stdout).map_err(|error| format!("{error}: {said}"))
-}
-
 fn visits_in_any_order(job: &Job, process: usize, checkpoints: &str) -> Result<(), Failed> {
     let recorded = record(job, &["--checkpoints", checkpoints])?;
     let processes = processes(&recorded.path)?;
@@ -209,28 +181,6 @@ fn visits_in_any_order(job: &Job, process: usize, checkpoints: &str) -> Result<(
         return Err(format!("only {} moments were visited", session.sights.len()).into());
     }
     Ok(())
-}
-
-fn same(expected: &Sight, seen: &Sight) -> Result<(), String> {
-    for (index, name) in why_record::registers::NAMES.iter().enumerate() {
-        let (expected, seen) = (expected.registers[index], seen.registers[index]);
-        if expected != seen {
-            return Err(format!("{name} is {seen:#x} and not {expected:#x}"));
-        }
-    }
-    if let Some(part) = expected.memory.iter().find(|part| !seen.memory.contains(part)) {
-        let other = seen.memory.iter().find(|other| other.0 == part.0);
-        return Err(format!("memory is {other:x?} and not {part:x?}"));
-    }
-    let place = |sight: &Sight| format!("thread {} at {}", sight.thread, sight.position);
-    if place(expected) != place(seen) {
-        return Err(format!("{} and not {}", place(seen), place(expected)));
-    }
-    match expected.vectors.iter().zip(&seen.vectors).position(|(one, other)| one != other) {
-        Some(byte) => Err(format!("xmm{} differs", byte / 16)),
-        None if expected == seen => Ok(()),
-        None => Err("there is other memory".to_owned()),
-    }
 }
 
 /// A program that computes for a while, and makes hardly any call.

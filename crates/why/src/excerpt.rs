@@ -1,0 +1,179 @@
+//! An excerpt: a recording that executes only what is in a slice of another one. What the rest
+//! did is told.
+
+mod maker;
+mod script;
+mod spans;
+
+use crate::replay::{self, How};
+use crate::slice::shown::Shown;
+use crate::slice::traced;
+use maker::{Made, Maker};
+use script::Script;
+use serde::Serialize;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+use why_engine::{EngineError, Look};
+use why_record::manifest::{Excerpt as Entry, Finished};
+use why_record::position::Moment;
+use why_record::store::Recording;
+use why_slice::excerpt::Excerpt;
+
+/// A recording that is deleted unless it is kept.
+pub struct Unkept(Option<Recording>);
+
+impl Unkept {
+    pub fn recording(&self) -> &Recording {
+        self.0.as_ref().expect("it was not kept yet")
+    }
+
+    pub fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unkept {
+    fn drop(&mut self) {
+        if let Some(recording) = &self.0 {
+            let _ = std::fs::remove_dir_all(&recording.path);
+        }
+    }
+}
+
+fn failed(message: impl Into<String>) -> EngineError {
+    EngineError::CannotStart { status: crate::FAILED, message: message.into() }
+}
+
+/// Makes an excerpt of a recording, at a path or beside what else was derived from it.
+pub fn make(
+    recording: &Recording,
+    slice: &Shown,
+    path: Option<&Path>,
+) -> Result<(Unkept, Figures), EngineError> {
+    let begun = Instant::now();
+    let manifest = recording.manifest()?;
+    let process = slice.process;
+    let of_another = || {
+        failed(format!(
+            "the slice is not of {}, but of another recording; it was made of {}",
+            recording.path.display(),
+            slice.recording.display()
+        ))
+    };
+    if !recording.stream(process, 1).exists() {
+        return Err(of_another());
+    }
+    let region = traced::of_process(recording, process)?.region;
+    let length = region.length;
+    let last = slice.instances.iter().map(|(position, _)| *position).max();
+    if slice.traced != length || last.is_some_and(|last| last >= length) {
+        return Err(of_another());
+    }
+    let wanted: Vec<u64> = slice.instances.iter().map(|(position, _)| *position).collect();
+    let excerpt = Excerpt::new(Arc::new(region), wanted);
+    let script = Script::new(recording, process, excerpt).map_err(failed)?;
+    let path = path.map_or_else(|| temporary(recording), Path::to_owned);
+    let unkept = Unkept(Some(Recording::create(&path)?));
+    let to = unkept.recording();
+    let made = replay_into(recording, process, script, to, length)?;
+    let finished = manifest.finished.clone().ok_or_else(|| {
+        failed(format!("{} was cut short, so there is no excerpt", recording.path.display()))
+    })?;
+    let entry = Entry {
+        of: recording.path.canonicalize().unwrap_or(recording.path.clone()).display().to_string(),
+        criterion: slice.criterion.clone(),
+        instructions: length,
+        in_slice: slice.in_slice,
+        besides: made.besides,
+        stretches: made.stretches,
+        told_bytes: made.told_bytes,
+    };
+    let mut of_excerpt = manifest;
+    of_excerpt.excerpt = Some(entry.clone());
+    if let Some(region) = &mut of_excerpt.region {
+        region.processes = vec![process];
+    }
+    of_excerpt.finished = Some(Finished {
+        process,
+        instructions: made.instructions,
+        events: made.events,
+        log_bytes: made.log_bytes,
+        seconds: begun.elapsed().as_secs_f64(),
+        ..finished
+    });
+    of_excerpt.write(&to.path)?;
+    let begun = Instant::now();
+    let look = Some(Look::silently(process, Moment::End, Box::new(())));
+    replay::run(recording, How { look, ..How::default() })?;
+    let whole_seconds = begun.elapsed().as_secs_f64();
+    Ok((unkept, Figures { excerpt: entry, seconds: 0.0, whole_seconds }))
+}
+
+/// How much of the run an excerpt is.
+#[derive(Serialize)]
+pub struct Figures {
+    #[serde(flatten)]
+    pub excerpt: Entry,
+    /// How long the excerpt took, and the whole recording.
+    pub seconds: f64,
+    pub whole_seconds: f64,
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Figures { excerpt, seconds, whole_seconds } = self;
+        write!(f, "{}; {seconds:.3} s, and {whole_seconds:.3} s for all", in_words(excerpt))
+    }
+}
+
+/// What an excerpt executes.
+pub fn in_words(excerpt: &Entry) -> String {
+    let Entry { instructions, in_slice, besides, stretches, told_bytes, .. } = excerpt;
+    let share = 100.0 * *in_slice as f64 / (*instructions).max(1) as f64;
+    let besides = match besides {
+        0 => String::new(),
+        besides => format!(" and {besides} besides"),
+    };
+    format!(
+        "{in_slice} of {instructions} instructions ({share:.2}%){besides}, in {stretches} \
+         stretches; {told_bytes} bytes that the others wrote were told"
+    )
+}
+
+fn replay_into(
+    recording: &Recording,
+    process: i32,
+    script: Script,
+    to: &Recording,
+    length: u64,
+) -> Result<Made, EngineError> {
+    let mut maker = Maker::new(script, recording, process, to, length).map_err(failed)?;
+    let Some(first) = maker.go_on().map_err(failed)? else {
+        return Ok(maker.made());
+    };
+    let look = Some(Look::silently(process, Moment::At(first), Box::new(maker)));
+    let report = replay::run(recording, How { look, ..How::default() })?;
+    let answer = report.answer.and_then(|answer| serde_json::from_value(answer).ok());
+    let made: Result<Made, String> =
+        answer.ok_or_else(|| failed("the replay was ended, and the excerpt is not whole"))?;
+    made.map_err(failed)
+}
+
+/// What makes no sense of an excerpt.
+pub fn refuse(recording: &Recording, what: &str) -> Result<(), EngineError> {
+    match recording.manifest()?.excerpt {
+        None => Ok(()),
+        Some(excerpt) => Err(failed(format!(
+            "{} is an excerpt, which {what}; ask the recording that it was made from, {}, where \
+             positions are the same",
+            recording.path.display(),
+            excerpt.of
+        ))),
+    }
+}
+
+fn temporary(recording: &Recording) -> PathBuf {
+    recording.path.join("derived").join(format!("excerpt-{}", std::process::id()))
+}

@@ -1,0 +1,356 @@
+//! Excerpts: at each moment that one executes, everything is what it was in the whole recording,
+//! and nothing is executed but the slice.
+
+#[path = "../rewind/journey.rs"]
+mod journey;
+#[path = "../support/mod.rs"]
+mod support;
+#[path = "../rewind/visitor.rs"]
+mod visitor;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+use tempfile::TempDir;
+use why_record::event::{Cause, Event};
+use why_record::store::Recording;
+
+use journey::{processes, same, visit};
+use support::job::Job;
+use support::random::Random;
+use support::why::WHY;
+use support::{fixture, native, recording, run};
+use visitor::Journey;
+
+/// At most so many moments of an excerpt are looked at.
+const MOST_LOOKS: usize = 100;
+
+/// The kinds of slices.
+const KINDS: [&[&str]; 3] = [&[], &["--data"], &["--thin"]];
+
+/// Programs beside this file, what their slices are of, and for which compilers.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("loops", "end:sum"),
+    ("reads", "end:hash"),
+    ("threads", "end:shared"),
+    ("signals", "end:made"),
+    ("vectors", "end:total"),
+    ("maps", "end:found"),
+    ("crash", "crash"),
+];
+const LEVELS: [&str; 2] = ["-O0", "-O2"];
+
+/// Fixtures; their slices are of why they came to their end.
+const FIXTURES: &[&str] = &[
+    "threads/condvar",
+    "threads/lost_updates",
+    "signals/nested",
+    "signals/itimers",
+    "signals/rep_fault",
+    "memory/mremap",
+    "memory/mmap_kinds",
+    "syscalls/read_write",
+    "processes/exec_self",
+    "jit/patch_immediate",
+];
+
+fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    if let [_, word, journey] = &words[..]
+        && word == visitor::WORD
+    {
+        return visitor::main(journey);
+    }
+    let mut trials = Vec::new();
+    for &(name, criterion) in PROGRAMS {
+        for level in LEVELS {
+            let trial = move || {
+                let directory = TempDir::new()?;
+                excerpts(&built(name, level, &directory)?, criterion)
+            };
+            trials.push(Trial::test(format!("{name} {level}"), trial));
+        }
+    }
+    for &title in FIXTURES {
+        let trial = move || {
+            let (job, _) = native::native(&fixture::named(title)?)?;
+            excerpts(&job, "end")
+        };
+        trials.push(Trial::test(title, trial));
+    }
+    trials.push(Trial::test("sqlite3", || {
+        let job = Job::new("/usr/bin/sqlite3").args([":memory:", "SELECT 6 * 7;"]);
+        // How many bytes it wrote last.
+        Ok(excerpt(&Setting::of(&job)?, "write:%rdx", &["--thin"])?)
+    }));
+    trials.push(Trial::test("an_excerpt_is_a_recording", an_excerpt_is_a_recording));
+    trials.push(Trial::test("what_makes_no_sense_is_said", what_makes_no_sense_is_said));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+fn built(name: &str, level: &str, directory: &TempDir) -> Result<Job, Failed> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/excerpt");
+    let program = directory.path().join(name);
+    let source = sources.join(name).with_extension("c");
+    let options = ["-g", "-w", "-pthread", "-mavx2", level];
+    let status = Command::new("cc").args(options).arg("-o").args([&program, &source]).status()?;
+    if status.success() { Ok(Job::new(program)) } else { Err("cc failed".into()) }
+}
+
+/// A recording, and excerpts of it.
+struct Setting {
+    directory: TempDir,
+    whole: PathBuf,
+    process: i32,
+}
+
+impl Setting {
+    fn of(job: &Job) -> Result<Setting, String> {
+        let directory = TempDir::new().map_err(|error| error.to_string())?;
+        let whole = directory.path().join("whole");
+        // Calls that are bound late save registers of which the CPU may leave out some.
+        let job = job.clone().env("LD_BIND_NOW", "1");
+        run::run(&recording::recorder(&job, &whole, &["--checkpoints", "none"]))?;
+        let process = processes(&whole)?[0];
+        Ok(Setting { directory, whole, process })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn why(&self, arguments: &[&str]) -> Result<Output, String> {
+        Command::new("timeout")
+            .args(["-s", "KILL", "240", WHY])
+            .args(arguments)
+            .env("WHY_DIR", self.path("recordings"))
+            .output()
+            .map_err(|error| error.to_string())
+    }
+
+    fn answered(&self, arguments: &[&str]) -> Result<Output, String> {
+        let output = self.why(arguments)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        match output.status.success() {
+            true => Ok(output),
+            false => Err(format!("{arguments:?}: {}: {said}", output.status)),
+        }
+    }
+}
+
+fn excerpts(job: &Job, criterion: &str) -> Result<(), Failed> {
+    let setting = Setting::of(job)?;
+    for kind in KINDS {
+        excerpt(&setting, criterion, kind).map_err(|error| format!("{kind:?}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn excerpt(setting: &Setting, criterion: &str, kind: &[&str]) -> Result<(), String> {
+    let whole = setting.whole.to_str().ok_or("a strange path")?;
+    let name = format!("slice{}", kind.concat());
+    let sliced = [&["slice", whole, criterion, "--save", &name, "--json", "--all"], kind].concat();
+    let sliced: Value = serde_json::from_slice(&setting.answered(&sliced)?.stdout)
+        .map_err(|error| error.to_string())?;
+    let new = setting.path(&format!("new{}", kind.concat()));
+    let report = setting.path("report.json");
+    let replay = format!("--json={}", report.display());
+    let new_name = new.to_str().ok_or("a strange path")?;
+    let replayed = setting.why(&["replay", whole, "--slice", &name, "-o", new_name, &replay])?;
+    let plain = setting.why(&["replay", whole])?;
+    if replayed.status != plain.status {
+        let said = String::from_utf8_lossy(&replayed.stderr);
+        return Err(format!("{}, and not {}: {said}", replayed.status, plain.status));
+    }
+    let report = std::fs::read(&report).map_err(|error| error.to_string())?;
+    let report: Value = serde_json::from_slice(&report).map_err(|error| error.to_string())?;
+    let stretches = stretches(&new, setting.process)?;
+    executes_the_slice(&sliced, &report["answer"], &stretches)?;
+    let seen = sights_are_the_same(setting, &new, &stretches)?;
+    let again = setting.why(&["replay", new_name])?;
+    if (again.status, &again.stdout) != (replayed.status, &replayed.stdout) {
+        return Err("replayed again, it is not the same".to_owned());
+    }
+    println!("{criterion} {kind:?}: {} looked at {seen} moments", report["answer"]["excerpt"]);
+    Ok(())
+}
+
+/// What threads of an excerpt execute at a time: the event and the ticks of the whole recording,
+/// and how many instructions.
+type Stretch = (u64, u64, u64);
+
+fn stretches(path: &Path, process: i32) -> Result<Vec<Stretch>, String> {
+    let mut stretches = Vec::new();
+    let mut at = None;
+    for (_, event) in recording::numbered_events(&Recording::open(path), process)? {
+        match event {
+            Event::Skipped { event, ticks } => at = Some((event, ticks)),
+            Event::Stopped { instructions, cause, .. } => {
+                let (event, ticks) = at.take().ok_or("a stretch is nowhere")?;
+                let told = u64::from(cause == Cause::Instruction);
+                stretches.push((event, ticks, instructions + told));
+            }
+            _ => {}
+        }
+    }
+    Ok(stretches)
+}
+
+/// The excerpt executes what is in the slice, and says so.
+fn executes_the_slice(sliced: &Value, answer: &Value, stretches: &[Stretch]) -> Result<(), String> {
+    let instances = sliced["answer"]["instances"].as_array().ok_or("no instances")?;
+    let in_slice: BTreeSet<String> = instances
+        .iter()
+        .filter_map(|instance| Some(instance["position"].as_str()?.to_owned()))
+        .collect();
+    let executed: BTreeSet<String> = stretches
+        .iter()
+        .flat_map(|(event, ticks, count)| {
+            (*ticks..ticks + count).map(move |ticks| format!("{event}.{ticks}"))
+        })
+        .collect();
+    let told = &answer["excerpt"];
+    let number = |value: &Value| value.as_u64().ok_or(format!("no number: {value}"));
+    let besides = number(&told["besides"])?;
+    // What was interrupted in the middle is executed up to there when a stretch ends with it,
+    // and does not count.
+    let ends: BTreeSet<String> = stretches
+        .iter()
+        .map(|(event, ticks, count)| format!("{event}.{}", ticks + count))
+        .collect();
+    let missing: BTreeSet<&String> = in_slice.difference(&executed).collect();
+    if let Some(missing) = missing.iter().find(|missing| !ends.contains(**missing)) {
+        return Err(format!("{missing} is not executed"));
+    }
+    let expected = (in_slice.len() - missing.len()) as u64 + besides;
+    let sizes = [
+        ("executed", executed.len() as u64, expected),
+        ("in the slice", number(&told["in_slice"])?, in_slice.len() as u64),
+        ("in all", number(&told["instructions"])?, number(&sliced["stats"]["traced"])?),
+        ("replayed", number(&answer["instructions"])?, expected),
+    ];
+    for (what, told, expected) in sizes {
+        if told != expected {
+            return Err(format!("{what}: {told} and not {expected}"));
+        }
+    }
+    Ok(())
+}
+
+/// Before and behind each stretch, or many of them, all is as in the whole recording.
+fn sights_are_the_same(
+    setting: &Setting,
+    new: &Path,
+    stretches: &[Stretch],
+) -> Result<usize, String> {
+    let mut random = Random::new();
+    let mut chosen: BTreeSet<(u64, u64)> = BTreeSet::new();
+    // The one that executes nothing tells how it ended, which is looked at as well.
+    for (event, ticks, count) in stretches.iter().filter(|(.., count)| *count > 0) {
+        if stretches.len() * 2 <= MOST_LOOKS || random.below(stretches.len() * 2) < MOST_LOOKS {
+            chosen.insert((*event, *ticks));
+            let within = if *count > 1 { random.number() % count } else { 0 };
+            chosen.insert((*event, ticks + within));
+        }
+    }
+    let mut moments: Vec<String> =
+        chosen.into_iter().map(|(event, ticks)| format!("{event}.{ticks}")).collect();
+    moments.push("end".to_owned());
+    let journey = |recording: &Path| {
+        let (recording, moments) = (recording.to_owned(), moments.clone());
+        let (program, process) = (setting.process, setting.process);
+        visit(&Journey { recording, program, process, distance: None, moments })
+    };
+    let (expected, seen) = (journey(&setting.whole)?, journey(new)?);
+    for (moment, (expected, seen)) in moments.iter().zip(expected.sights.iter().zip(&seen.sights)) {
+        same(expected, seen).map_err(|error| format!("at {moment}: {error}"))?;
+    }
+    match seen.sights.len() == moments.len() && expected.sights.len() == moments.len() {
+        true => Ok(moments.len()),
+        false => Err(format!("only {} moments of {}", seen.sights.len(), moments.len())),
+    }
+}
+
+/// A program with an excerpt beside it.
+fn with_excerpt(name: &str, criterion: &str) -> Result<Setting, Failed> {
+    let directory = TempDir::new()?;
+    let setting = Setting::of(&built(name, "-O0", &directory)?)?;
+    excerpt(&setting, criterion, &["--thin"])?;
+    Ok(setting)
+}
+
+/// It is told of, printed, packed and traced like any other.
+fn an_excerpt_is_a_recording() -> Result<(), Failed> {
+    let setting = with_excerpt("loops", "end:sum")?;
+    let name = |path: PathBuf| path.to_string_lossy().into_owned();
+    let (whole, new) = (name(setting.whole.clone()), name(setting.path("new--thin")));
+    let info = String::from_utf8(setting.answered(&["info", &new])?.stdout)?;
+    if !info.contains(&format!("excerpt    of {whole}, for end:sum")) {
+        return Err(info.into());
+    }
+    // What is not in the slice can be seen as well.
+    for value in ["end:sum", "end:other"] {
+        let printed = |recording: &str| {
+            Ok::<_, String>(setting.answered(&["print", recording, value])?.stdout)
+        };
+        if printed(&whole)? != printed(&new)? {
+            return Err(format!("{value} is not the same").into());
+        }
+    }
+    let packed = name(setting.path("new.why"));
+    setting.answered(&["pack", &new, "-o", &packed])?;
+    let traced = ["replay", &packed, "--tool", "trace", "--stats"];
+    let (plain, traced) = (setting.why(&["replay", &new])?, setting.why(&traced)?);
+    let said = String::from_utf8_lossy(&traced.stderr).into_owned();
+    let executed: Vec<&str> = said.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+    if plain.status != traced.status || executed.len() != 2 || executed[0] != executed[1] {
+        return Err(format!("{}, {}: {said}", plain.status, traced.status).into());
+    }
+    Ok(())
+}
+
+fn what_makes_no_sense_is_said() -> Result<(), Failed> {
+    let setting = with_excerpt("loops", "end:sum")?;
+    let other = Setting::of(&built("crash", "-O0", &TempDir::new()?)?)?;
+    let name = |path: PathBuf| path.to_string_lossy().into_owned();
+    let (whole, new) = (name(setting.whole.clone()), name(setting.path("new--thin")));
+    let slice = name(setting.whole.join("slices/slice--thin.json"));
+    for (arguments, status, said) in [
+        (
+            &["slice", &new, "end:sum"][..],
+            1,
+            "is an excerpt, which does not know what made a value",
+        ),
+        (
+            &["replay", &new, "--slice", "slice--thin"],
+            125,
+            "is an excerpt, which has only one slice",
+        ),
+        (&["replay", &whole, "--slice", "none"], 125, "kept slices: slice--thin"),
+        (&["replay", &name(other.whole.clone()), "--slice", &slice], 125, "of another recording"),
+        (&["replay", &whole, "--slice", "slice--thin", "-o", &new], 125, "cannot create"),
+        (&["print", &new, "1.5"], 1, "is not in this excerpt"),
+    ] {
+        let output = setting.why(arguments)?;
+        let line = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.code() != Some(status) || line.lines().count() != 1 || !line.contains(said)
+        {
+            return Err(format!("{arguments:?}: {}: {line}", output.status).into());
+        }
+    }
+    // A process that began as a copy of another one.
+    let fork = fixture::named("processes/fork_cow")?;
+    let forked = Setting::of(&native::native(&fork)?.0)?;
+    let child = processes(&forked.whole)?[1];
+    let whole = name(forked.whole.clone());
+    forked.answered(&["slice", &whole, &format!("{child}/end"), "--thin", "--save", "s"])?;
+    let refused = forked.why(&["replay", &whole, "--slice", "s"])?;
+    let line = String::from_utf8_lossy(&refused.stderr).into_owned();
+    match refused.status.code() == Some(125) && line.contains("began as a copy") {
+        true => Ok(()),
+        false => Err(line.into()),
+    }
+}
