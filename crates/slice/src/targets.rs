@@ -18,16 +18,16 @@ impl Targets {
     /// A thread has executed so many instructions of a unit.
     pub fn executed(&mut self, units: &[Unit], thread: u64, number: usize, count: usize) {
         let unit = &units[number];
-        let Some(first) = unit.instructions.first().filter(|_| count > 0) else {
+        if count == 0 {
             return;
-        };
+        }
         if thread != self.thread {
             let jumped = self.jumped.take();
             self.others.extend(jumped.map(|unit| (self.thread, unit)));
             (self.thread, self.jumped) = (thread, self.others.remove(&thread));
         }
         if let Some(jumped) = self.jumped.take() {
-            self.led(&units[jumped], jumped, first.address);
+            self.led(&units[jumped], jumped, unit.address);
         }
         self.jumped =
             (unit.ends_with_indirect_jump && count == unit.instructions.len()).then_some(number);

@@ -26,7 +26,7 @@ use support::{fixture, native, recording, run};
 use visitor::Journey;
 
 /// At most so many moments of an excerpt are looked at.
-const MOST_LOOKS: usize = 40;
+const MOST_LOOKS: usize = 100;
 
 /// The kinds of slices.
 const KINDS: [&[&str]; 3] = [&[], &["--data"], &["--thin"]];
