@@ -5,7 +5,6 @@ use crate::course::{Course, Room, Sink};
 use crate::region::{Region, RegionError};
 use crate::units::{Known, Library, Unit, Ways};
 use std::sync::Arc;
-use why_trace::packed::unpack;
 use why_trace::shape::Shape;
 
 impl Region {
@@ -26,15 +25,9 @@ impl Region {
             }
         }
         let (mut course, mut room) = (Course::default(), Room::default());
-        for chunk in &mut self.chunks {
-            chunk.before = course.clone();
-            let mut read = Ok(());
-            unpack(&self.store.read(chunk.packed)?, |id, slots| {
-                if read.is_ok() {
-                    read = course.read(id, slots, &self.by_id, &self.units, &mut room, &mut Nobody);
-                }
-            })?;
-            read?;
+        for number in 0..self.chunks.len() {
+            self.chunks[number].before = course.clone();
+            self.follow(number, &mut course, &mut room, &mut Nobody)?;
         }
         Ok(())
     }

@@ -64,6 +64,11 @@ impl Region {
         self.kept.all().limit = limit;
     }
 
+    /// How much memory what is kept takes.
+    pub(crate) fn kept_size(&self) -> usize {
+        self.kept.all().used
+    }
+
     /// Goes through chunks in this order.
     pub(crate) fn each_chunk(
         &self,

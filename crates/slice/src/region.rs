@@ -325,17 +325,28 @@ impl Region {
         course.prepare();
         events.clear();
         let mut noting = Noting { units: &self.units, patterns, events };
-        let mut read = Ok(());
-        unpack(&self.store.read(chunk.packed)?, |id, slots| {
-            if read.is_ok() {
-                read = course.read(id, slots, &self.by_id, &self.units, &mut room, &mut noting);
-            }
-        })?;
-        read?;
+        self.follow(number, &mut course, &mut room, &mut noting)?;
         if number + 1 == self.chunks.len() {
             course.settle(&self.units, &mut room, &mut noting);
         }
         Ok(course)
+    }
+
+    /// Follows the records of a chunk.
+    pub(crate) fn follow<S: Sink>(
+        &self,
+        number: usize,
+        course: &mut Course,
+        room: &mut Room,
+        sink: &mut S,
+    ) -> Result<(), RegionError> {
+        let mut read = Ok(());
+        unpack(&self.store.read(self.chunks[number].packed)?, |id, slots| {
+            if read.is_ok() {
+                read = course.read(id, slots, &self.by_id, &self.units, room, sink);
+            }
+        })?;
+        Ok(read?)
     }
 
     /// What decided that a thread came to an address when so many instructions had been

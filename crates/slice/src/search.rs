@@ -58,7 +58,7 @@ impl Region {
         let chunks: Vec<usize> = (0..self.chunks.len()).rev().filter(concerned).collect();
         self.each_chunk(&chunks, |events| {
             search.over(events);
-            options.check_memory(search.size())
+            options.check_memory(search.size() + self.kept_size())
         })?;
         Ok(search.finish())
     }

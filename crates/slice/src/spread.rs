@@ -53,7 +53,8 @@ impl Region {
         let chunks: Vec<usize> = (0..self.chunks.len()).filter(concerned).collect();
         self.each_chunk(&chunks, |events| {
             spreads.iter_mut().for_each(|spread| spread.over(events));
-            options.check_memory(spreads.iter().map(Spread::size).sum())
+            let taken: usize = spreads.iter().map(Spread::size).sum();
+            options.check_memory(taken + self.kept_size())
         })?;
         Ok(spreads.into_iter().map(Spread::finish).collect())
     }

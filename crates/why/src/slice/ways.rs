@@ -89,15 +89,20 @@ impl MappedWays {
         let key = (Rc::as_ptr(image), entry);
         self.meets.borrow_mut().entry(key).or_insert_with(found).clone()
     }
+
+    /// Where the ways from an address meet, by one of its function's tables.
+    fn found(&self, from: u64, table: impl Fn(&Meets) -> &HashMap<u64, u64>) -> Option<u64> {
+        let module = self.module(from)?;
+        let at = module.linked(from);
+        let entry = module.image.function(at)?;
+        let meet = table(&self.meets(&module.image, entry.0)).get(&at.0).copied();
+        meet.map(|meet| module.mapped(LinkAddress(meet)))
+    }
 }
 
 impl Ways for MappedWays {
     fn meet(&self, branch: u64) -> Option<u64> {
-        let module = self.module(branch)?;
-        let at = module.linked(branch);
-        let entry = module.image.function(at)?;
-        let meet = self.meets(&module.image, entry.0).by_branch.get(&at.0).copied();
-        meet.map(|meet| module.mapped(LinkAddress(meet)))
+        self.found(branch, |meets| &meets.by_branch)
     }
 
     fn may_meet(&self, address: u64) -> bool {
@@ -110,11 +115,7 @@ impl Ways for MappedWays {
     }
 
     fn lands(&self, pad: u64) -> Option<u64> {
-        let module = self.module(pad)?;
-        let at = module.linked(pad);
-        let entry = module.image.function(at)?;
-        let meet = self.meets(&module.image, entry.0).landings.get(&at.0).copied();
-        meet.map(|meet| module.mapped(LinkAddress(meet)))
+        self.found(pad, |meets| &meets.landings)
     }
 
     /// The linker's own way to a function of another file is part of the call.
