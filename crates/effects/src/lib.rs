@@ -13,6 +13,7 @@
 
 pub mod cells;
 mod general;
+mod lanes;
 mod moves;
 mod packed;
 mod parts;
@@ -25,6 +26,7 @@ mod zeros;
 
 pub use cells::Cell;
 use iced_x86::{Instruction, InstructionInfo, InstructionInfoFactory};
+pub use lanes::{Lanes, Order};
 pub use parts::{Effects, Operand, Part, Place, Size};
 
 /// What an instruction does.
@@ -33,12 +35,15 @@ pub fn effects(insn: &Instruction, factory: &mut InstructionInfoFactory) -> Effe
     let parts = parts(insn, info);
     Effects {
         parts: parts.into_iter().map(Part::without_stack_pointer).collect(),
-        operands: parts::operands(insn, info),
+        operands: lanes::operands(insn, info).unwrap_or_else(|| parts::operands(insn, info)),
         decides: general::decides(insn, info),
     }
 }
 
 fn parts(insn: &Instruction, info: &InstructionInfo) -> Vec<Part> {
+    if let Some(parts) = lanes::parts(insn) {
+        return parts;
+    }
     if insn.op_mask() != iced_x86::Register::None {
         return general::parts(insn, info);
     }

@@ -7,7 +7,7 @@ use iced_x86::{
 use std::collections::BTreeMap;
 use std::ops::Range;
 use why_effects::cells::{self, CELLS, Cell, FLAG_POSITIONS, X87};
-use why_effects::{Effects, Part, Place, Size, effects};
+use why_effects::{Effects, Lanes, Order, Part, Place, Size, effects};
 
 #[path = "perturbed/forms.rs"]
 mod forms;
@@ -75,7 +75,6 @@ fn nothing_depends_on_what_is_not_named() {
 /// What ends the process, asks the outside, or is left out on purpose.
 fn is_not_for_this(insn: &iced_x86::Instruction) -> bool {
     use Mnemonic as M;
-    let vector_index = insn.memory_index().is_vector_register();
     let elsewhere = insn.is_ip_rel_memory_operand()
         || insn.segment_prefix() != Register::None
         || insn.memory_base().is_gpr32()
@@ -149,9 +148,7 @@ fn is_not_for_this(insn: &iced_x86::Instruction) -> bool {
             | M::Clflushopt
             | M::Wbnoinvd
             | M::Emms
-            | M::Vmaskmovdqu
-    ) || vector_index
-        || elsewhere
+    ) || elsewhere
         || (0..insn.op_count()).any(|operand| {
             insn.op_kind(operand) == OpKind::Register
                 && insn.op_register(operand).is_segment_register()
@@ -178,7 +175,7 @@ impl Case<'_> {
     fn try_once(&self, random: &mut Random) -> Option<Vec<String>> {
         let layout = self.machine.layout;
         let before = self.state(random);
-        let behind = self.machine.execute(self.bytes, &before)?;
+        let behind = self.execute(&before)?;
         let mut wrong = Vec::new();
         let ranges = self.ranges(&before);
         for byte in differing(&before, &behind, layout) {
@@ -189,7 +186,7 @@ impl Case<'_> {
         for changed in self.candidates(random, &ranges) {
             let mut other = before.clone();
             flip(&mut other, changed, layout, random);
-            let Some(other_behind) = self.machine.execute(self.bytes, &other) else {
+            let Some(other_behind) = self.execute(&other) else {
                 continue;
             };
             let other_ranges = self.ranges(&other);
@@ -206,6 +203,10 @@ impl Case<'_> {
             }
         }
         Some(wrong)
+    }
+
+    fn execute(&self, before: &State) -> Option<State> {
+        self.machine.execute(self.bytes, self.insn.is_vsib(), before)
     }
 
     /// Random registers and memory, with addresses that can be accessed.
@@ -259,10 +260,16 @@ impl Case<'_> {
             if base == Register::None || base == Register::RIP {
                 continue;
             }
-            if index != Register::None && index != base {
+            if index.is_vector_register() {
+                let size = memory.vsib_size() as Cell;
+                for cell in cells::of(index).expect("a register") {
+                    let value = if cell % size == 0 { random.byte() } else { 0 };
+                    set(&mut state, Byte::Cell(cell), layout, value);
+                }
+            } else if index != Register::None && index != base {
                 *register(&mut state, index.number()) = random.below(32);
             }
-            let there = address(memory, &state);
+            let there = address(memory, 0, &state, layout);
             let wanted = DATA + 0x3000 + 64 * random.below(32);
             let scale = if index == base { 1 + u64::from(memory.scale()) } else { 1 };
             let register = register(&mut state, base.number());
@@ -284,8 +291,26 @@ impl Case<'_> {
 
     /// Where in the data the operands are; larger than they are where only the run tells.
     fn ranges(&self, state: &State) -> Vec<Range<i64>> {
+        let start = |memory: &UsedMemory, lane: usize| {
+            address(memory, lane, state, self.machine.layout).wrapping_sub(DATA) as i64
+        };
+        if let Some(lanes) = Lanes::of(self.insn) {
+            let size = i64::from(lanes.size);
+            let range = |lane: u32| match lanes.order {
+                _ if !self.is_active(&lanes, lane, state) => i64::MIN..i64::MIN,
+                Order::Indexed => {
+                    let start = start(&self.memory[0], lane as usize);
+                    start..start + size
+                }
+                _ => {
+                    let start = start(&self.memory[0], 0) + i64::from(lane) * size;
+                    start..start + size
+                }
+            };
+            return (0..lanes.count).map(range).collect();
+        }
         let range = |(memory, operand): (&UsedMemory, &why_effects::Operand)| {
-            let start = address(memory, state).wrapping_sub(DATA) as i64;
+            let start = start(memory, 0);
             match operand.size {
                 Size::String(_) => start - 64..start + 64,
                 Size::Bytes(_) if self.selects_bit() => start - 64..start + 64,
@@ -293,6 +318,23 @@ impl Case<'_> {
             }
         };
         self.memory.iter().zip(&self.told.operands).map(range).collect()
+    }
+
+    /// Whether a lane takes part.
+    fn is_active(&self, lanes: &Lanes, lane: u32, state: &State) -> bool {
+        let layout = self.machine.layout;
+        if lanes.mask.is_mm() {
+            let at = 32 + 16 * lanes.mask.number() + lane as usize;
+            return state.extended[at] & 0x80 != 0;
+        }
+        let first = cells::of(lanes.mask).expect("a register").start;
+        let byte = |index: u32| get(state, Byte::Cell(first + index as Cell), layout);
+        let bit = |lane: u32| byte(lane / 8) >> (lane % 8) & 1 == 1;
+        match lanes.order {
+            Order::Packed => (0..lanes.count).filter(|lane| bit(*lane)).count() > lane as usize,
+            _ if lanes.mask.is_k() => bit(lane),
+            _ => byte((lane + 1) * lanes.size - 1) & 0x80 != 0,
+        }
     }
 
     /// The parts that define a byte, and which byte it is of each.
@@ -399,15 +441,20 @@ fn within(place: &Place, byte: Byte, ranges: &[Range<i64>], loose: bool) -> Opti
     }
 }
 
-fn address(memory: &UsedMemory, state: &State) -> u64 {
-    let value = |register: Register, _, _| {
+fn address(memory: &UsedMemory, lane: usize, state: &State, layout: Layout) -> u64 {
+    let value = |register: Register, index: usize, size: usize| {
         let mut registers = state.registers;
         Some(match register.is_gpr() {
             true => *of_registers(&mut registers, register.number()),
-            false => 0,
+            false if !register.is_vector_register() => 0,
+            false => {
+                let all = cells::of(register).expect("a register");
+                let lane = all.skip(index * size).take(size).rev();
+                lane.fold(0, |value, cell| value << 8 | get(state, Byte::Cell(cell), layout))
+            }
         })
     };
-    memory.virtual_address(0, value).unwrap_or(0)
+    memory.virtual_address(lane, value).unwrap_or(0)
 }
 
 /// The bytes that two states do not have in common.

@@ -176,3 +176,18 @@ fn a_system_call_depends_on_what_it_is_told() {
     assert_eq!(sources(&told, cell(Register::RCX, 0)), Some(vec![]));
     assert_eq!(sources(&told, cell(Register::RDI, 0)), None);
 }
+
+#[test]
+fn lanes_of_memory_are_operands_that_the_mask_selects_one_by_one() {
+    let loaded = told(&[0xc4, 0xe2, 0x6d, 0x8c, 0x08]); // vpmaskmovd ymm1, ymm2, [rax]
+    let sign = bytes(Register::YMM2, 11, 12);
+    assert_eq!(sources(&loaded, cell(Register::YMM1, 9)), Some(vec![memory(2, 1), sign]));
+    assert_eq!(loaded.operands.len(), 8);
+    // vpgatherdd xmm1, [rax+xmm2*4], xmm3
+    let gathered = told(&[0xc4, 0xe2, 0x61, 0x90, 0x0c, 0x90]);
+    let (old, sign) = (bytes(Register::XMM1, 9, 10), bytes(Register::XMM3, 11, 12));
+    assert_eq!(sources(&gathered, cell(Register::XMM1, 9)), Some(vec![memory(2, 1), old, sign]));
+    assert_eq!(sources(&gathered, cell(Register::XMM3, 9)), Some(vec![]));
+    let index = cell(Register::XMM2, 8)..cell(Register::XMM2, 12);
+    assert_eq!(gathered.operands[2].address, [cells::of(Register::RAX).unwrap(), index]);
+}

@@ -168,10 +168,13 @@ impl Supervisor {
         let process = self.recorded_process(tid).unwrap_or(tid);
         let readers = self.options.readers.clone();
         let prepare = move || {
+            // If the reader has threads of its own, the engine's processor is also free for them.
+            crate::processor::anywhere(&allowed);
+            let reader = readers.and_then(|readers| readers(process));
             if let Some(processor) = processor {
                 crate::processor::avoid(processor, &allowed);
             }
-            readers.and_then(|readers| readers(process))
+            reader
         };
         let trace = SpaceTrace::new(base, shapes, prepare)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;

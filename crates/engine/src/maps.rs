@@ -23,6 +23,22 @@ pub fn read(tid: i32) -> Result<Vec<Mapping>> {
     Ok(parse_all(&String::from_utf8_lossy(&text)))
 }
 
+/// Which mappings grow downwards when memory below them is used.
+pub fn growing(tid: i32) -> Result<Vec<Range<Address>>> {
+    let path = format!("/proc/{tid}/smaps");
+    let text = std::fs::read(&path).map_err(EngineError::system(format!("reading {path}")))?;
+    let (mut growing, mut last) = (Vec::new(), None);
+    for line in String::from_utf8_lossy(&text).lines() {
+        match line.strip_prefix("VmFlags:") {
+            Some(flags) if flags.split_whitespace().any(|flag| flag == "gd") => {
+                growing.extend(last.take());
+            }
+            _ => last = parse(line).map(|mapping| mapping.range).or(last),
+        }
+    }
+    Ok(growing)
+}
+
 pub fn parse_all(text: &str) -> Vec<Mapping> {
     text.lines().filter_map(parse).collect()
 }

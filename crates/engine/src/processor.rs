@@ -40,6 +40,12 @@ pub fn place(tid: i32, wanted: &[u8], engine: usize) {
     let _ = if with_engine { pin_thread(tid, &only(engine)) } else { pin_thread(tid, wanted) };
 }
 
+/// Lets the calling thread run wherever it is allowed to.
+pub fn anywhere(allowed: &[u8]) {
+    // Otherwise it stays where it is.
+    let _ = pin(allowed);
+}
+
 /// Moves the calling thread off the engine's processor, if there is another one.
 pub fn avoid(engine: usize, allowed: &[u8]) {
     let mut others = allowed.to_vec();

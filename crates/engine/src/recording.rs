@@ -17,6 +17,8 @@ mod sharing;
 mod snapshot;
 mod varying;
 
+pub(crate) use snapshot::filled;
+
 pub use region::{Border, Landmark, MappedCode, Region};
 
 use checkpoints::Checkpoints;

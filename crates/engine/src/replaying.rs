@@ -18,6 +18,7 @@ mod outputs;
 mod reach;
 mod room;
 mod session;
+mod snapshot;
 mod turns;
 
 pub(crate) use gait::TIMER_SIGNAL;

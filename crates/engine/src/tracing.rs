@@ -5,9 +5,10 @@ use crate::memory::{Address, PAGE};
 use crate::shared::SharedMemory;
 use crate::task::Tid;
 use rustc_hash::FxHashMap;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, RwLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use why_trace::shape::Shape;
 use why_trace::{Counter, Totals};
 
@@ -19,6 +20,9 @@ const BUFFERS: usize = 2;
 const STRIDE: u64 = BUFFER_BYTES as u64 + PAGE;
 /// More than a few records of the supervisor's and system calls take.
 const ROOM: u64 = 256;
+/// A buffer may take long to be filled while much is new: so long the reader waits for it before it
+/// looks what it can learn meanwhile.
+const PATIENCE: Duration = Duration::from_millis(5);
 pub const SPAN: u64 = BUFFERS as u64 * STRIDE;
 
 /// What the reader must know of the units.
@@ -127,18 +131,25 @@ fn read_all(
 ) -> (Totals, Option<i32>) {
     let mut counter = Counter::new();
     let mut learnt = 0;
+    let mut learn = |counter: &mut Counter, reader: &mut Option<Box<dyn TraceReader>>| {
+        // Whoever adds to them does not wait until they are learnt.
+        let new = shapes.read().expect("no writer panicked").all[learnt..].to_vec();
+        counter.learn(&new);
+        if let Some(reader) = reader {
+            reader.learn(&new);
+        }
+        learnt += new.len();
+    };
     // The other buffer is free from the start.
     let _ = empty.send(1);
-    for (buffer, length) in full {
-        {
-            let shapes = shapes.read().expect("no writer panicked");
-            let new = &shapes.all[learnt..];
-            counter.learn(new);
-            if let Some(reader) = &mut reader {
-                reader.learn(new);
-            }
-            learnt = shapes.all.len();
-        }
+    loop {
+        let next = full.recv_timeout(PATIENCE);
+        learn(&mut counter, &mut reader);
+        let (buffer, length) = match next {
+            Ok(next) => next,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
         assert!(length <= BUFFER_BYTES);
         // SAFETY: in bounds; the target does not write to this buffer before it is
         // reported empty.

@@ -1,12 +1,57 @@
 //! What a new thread begins with: the registers that its creator has behind the call, but for the
-//! stack pointer, which carries no dependence.
+//! stack pointer, which carries no dependence. A forked process begins with these and with its
+//! creator's memory, which is in another region.
 
+use crate::backward::Area;
 use crate::calls::{Object, Told, What};
 use crate::control::Position;
-use crate::wanted::{Wanted, Wanter};
+use crate::wanted::{Role, Wanted, Wanter};
 use iced_x86::Register;
 use rustc_hash::FxHashMap;
 use why_effects::{Cell, cells};
+
+/// Bytes that were there when a region began, and what they are wanted for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inherited {
+    pub area: Area,
+    pub role: Role,
+}
+
+impl Inherited {
+    /// What is still wanted when all has been gone over: of this thread's registers, and of memory.
+    pub(crate) fn still_wanted(thread: u64, wanted: &mut Wanted) -> Vec<Inherited> {
+        wanted.turn_to(thread);
+        let mut found: Vec<Inherited> = Vec::new();
+        for (cell, wanter) in inherited(wanted) {
+            let role = wanter.role();
+            match found.last_mut() {
+                Some(Inherited { area: Area::Cells(cells), role: last })
+                    if cells.end == cell && *last == role =>
+                {
+                    cells.end += 1;
+                }
+                _ => found.push(Inherited { area: Area::Cells(cell..cell + 1), role }),
+            }
+        }
+        let memory = wanted.memory.runs().into_iter();
+        found.extend(
+            memory.map(|(bytes, wanter)| Inherited {
+                area: Area::Memory(bytes),
+                role: wanter.role(),
+            }),
+        );
+        found
+    }
+
+    /// It is wanted where the region ends in which it was made.
+    pub(crate) fn want(&self, wanted: &mut Wanted) {
+        wanted.turn_to_wanter(Wanter::default().with(self.role));
+        match &self.area {
+            Area::Cells(cells) => wanted.want_cells(cells.clone()),
+            Area::Memory(bytes) => wanted.want_memory(bytes.clone()),
+        }
+    }
+}
 
 /// Registers of threads by the call that created them, and by whom they are wanted.
 #[derive(Default)]

@@ -24,7 +24,22 @@ pub struct Control {
     has_landed: bool,
     /// It has just done so, and where the ways meet is not known yet.
     is_landing: bool,
+    /// How many calls were not over when there were the fewest since the chunk began.
+    #[serde(skip)]
+    fewest: Fewest,
 }
+
+/// Courses do not differ by it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fewest(usize);
+
+impl PartialEq for Fewest {
+    fn eq(&self, _: &Fewest) -> bool {
+        true
+    }
+}
+
+impl Eq for Fewest {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Frame {
@@ -104,6 +119,7 @@ impl Control {
             self.has_landed = frame.has_landed;
             self.open.truncate(frame.open);
             self.frames.pop();
+            self.fewest.0 = self.fewest.0.min(self.frames.len());
         }
         if back.is_some_and(|back| back != address) {
             self.open_landing(last);
@@ -135,6 +151,30 @@ impl Control {
         {
             open.meet = Some(meet);
         }
+    }
+
+    /// A chunk begins.
+    pub fn begin_chunk(&mut self) {
+        self.fewest = Fewest(self.frames.len());
+    }
+
+    /// This is where a chunk led to that began so. Where it leads to if it began otherwise; none
+    /// if that has to be followed.
+    pub fn led_to_by(&self, began: &Control, otherwise: &Control) -> Option<Control> {
+        let is_same = began.frames == otherwise.frames
+            && began.open.len() == otherwise.open.len()
+            && (began.has_landed, began.is_landing) == (otherwise.has_landed, otherwise.is_landing);
+        let differs = |(one, other): (&Open, &Open)| one != other;
+        let last = began.open.iter().zip(&otherwise.open).rposition(differs);
+        let differing = last.map_or(0, |last| last + 1);
+        // Nobody looks at the branches of callers before their calls are over.
+        let callers = self.frames[..self.fewest.0].last().map_or(0, |frame| frame.open);
+        if !is_same || differing > callers {
+            return None;
+        }
+        let mut led = self.clone();
+        led.open[..differing].copy_from_slice(&otherwise.open[..differing]);
+        Some(led)
     }
 
     /// How many calls are not over.

@@ -1,13 +1,19 @@
 //! The course of a run, from the records of its trace.
 
+mod interrupted;
+mod sink;
+mod thread;
+
 use crate::calls::{Calls, Creator, Told, What as Meaning};
 use crate::control::{Control, Position};
-use crate::saves::{Changed, Filter, Keeping, Kept, Slots};
+use crate::saves::{Changed, Filter};
 use crate::units::{Unit, What};
+pub use interrupted::{Completion, Completions};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
-use why_trace::plan::{Before, Values};
+pub use sink::*;
+use thread::{Call, Thread};
+use why_trace::plan::{Start, Values};
 use why_trace::{
     CALLED, CAME_BACK, ENDED, FIRST_UNIT_ID, FS_BASE, GS_BASE, HANDLER, MOMENT, READ, RECOUNT,
     REPEATED, RETURNED, STACK, THREAD, UNDO, WROTE,
@@ -31,194 +37,18 @@ pub struct Course {
     pub position: Position,
     /// The last unit's record: what comes next may say that not all of it was executed.
     pending: Option<Pending>,
-    slots: Vec<u64>,
+    /// What it has told.
+    values: Values,
     /// What has to be known of system calls.
     calls: Calls,
     /// The thread that has ended since any went on.
     ended: Option<u64>,
 }
 
-#[derive(Clone, Default, Serialize, Deserialize)]
-struct Thread {
-    before: Before,
-    control: Control,
-    /// For each call that is not over.
-    calls: Vec<Call>,
-    /// Registers that they have put aside.
-    slots: Slots,
-    /// Of its last instruction.
-    last: Position,
-    /// The address of that, if it is shown and jumped.
-    jumped_from: Option<u64>,
-    /// Handlers of signals that are not over: how many calls there were before, and when.
-    handlers: Vec<(usize, Position)>,
-    /// It has executed something, or is about to.
-    has_begun: bool,
-}
-
-#[derive(Clone, Copy, Serialize, Deserialize)]
-struct Call {
-    changed: Changed,
-    /// Where what it puts aside begins among all that is.
-    first_slot: usize,
-    /// The last call up to this one that is shown.
-    site: u64,
-}
-
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Pending {
     unit: usize,
     executed: usize,
-}
-
-/// A unit that was executed, or a part of it.
-pub struct Executed<'a> {
-    pub unit: usize,
-    pub thread: u64,
-    /// Of its first instruction.
-    pub position: Position,
-    /// How many instructions of it.
-    pub count: usize,
-    /// From which instruction on who decided.
-    pub decided: &'a [Deciding],
-    /// From which instruction on which call is shown for those that are not.
-    pub sites: &'a [Site],
-    /// Where the accesses of the plan were.
-    pub values: &'a Values,
-    /// Instructions that brought a register back, and where it had been put aside.
-    pub restored: &'a [Restored],
-}
-
-/// From an instruction of a unit on, what decided over them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deciding(u64);
-
-impl Deciding {
-    pub fn new(from: usize, by: Option<Position>) -> Deciding {
-        Deciding(by.map_or(0, |by| by + 1) << 16 | from as u64)
-    }
-
-    #[inline]
-    pub fn from(self) -> usize {
-        (self.0 & 0xffff) as usize
-    }
-
-    #[inline]
-    pub fn by(self) -> Option<Position> {
-        (self.0 >> 16).checked_sub(1)
-    }
-}
-
-/// From an instruction of a unit on, the call that is shown for those that are not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Site(u64);
-
-impl Site {
-    /// Programs have no addresses of more bits than are left.
-    pub fn new(from: usize, call: u64) -> Site {
-        Site(call << 16 | from as u64)
-    }
-
-    pub fn from(self) -> usize {
-        (self.0 & 0xffff) as usize
-    }
-
-    pub fn call(self) -> u64 {
-        self.0 >> 16
-    }
-
-    /// Both in one number.
-    pub fn number(self) -> u64 {
-        self.0
-    }
-}
-
-/// An instruction that brought a register back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Restored {
-    pub by: Position,
-    pub kept: Kept,
-    pub saved: Position,
-}
-
-/// Where the instruction at a position is in a recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moment {
-    pub position: Position,
-    pub event: u64,
-    pub ticks: u64,
-}
-
-/// Somebody else, such as the kernel, wrote to memory.
-#[derive(Clone, Debug)]
-pub struct Wrote {
-    /// How many instructions had been executed then.
-    pub at: Position,
-    /// The last instruction of the thread that it was done for.
-    pub by: Position,
-    pub thread: u64,
-    /// The one whose end it may have been done for instead.
-    pub ended: Option<u64>,
-    pub bytes: Range<u64>,
-}
-
-/// A handler of a signal begins or is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Signal {
-    /// How many instructions had been executed then.
-    pub at: Position,
-    pub thread: u64,
-    /// And when the handler began.
-    pub handler: Position,
-    pub begins: bool,
-}
-
-/// Bytes that came from outside.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Input {
-    /// How many instructions had been executed then.
-    pub at: Position,
-    pub thread: u64,
-    pub bytes: Range<u64>,
-    /// The stream, and from which byte of it on.
-    pub stream: u64,
-    pub offset: u64,
-}
-
-/// Who is told what happened.
-pub trait Sink {
-    /// Whether it is to be told who decided what, and which calls are shown.
-    const DETAILS: bool;
-
-    fn executed(&mut self, _executed: Executed<'_>) {}
-
-    /// The instruction at an address and a position was interrupted in the middle: what it did
-    /// before is not known.
-    fn interrupted(&mut self, _address: u64, _at: Position) {}
-
-    /// Somebody else wrote to memory.
-    fn wrote(&mut self, _wrote: Wrote) {}
-
-    /// A handler of a signal begins or is over.
-    fn signal(&mut self, _signal: Signal) {}
-
-    /// What was written last came from outside.
-    fn read(&mut self, _input: Input) {}
-
-    /// A thread begins, or a call of one means something to others.
-    fn told(&mut self, _told: Told) {}
-
-    /// A thread goes on there, which is a moment of a recording.
-    fn moment(&mut self, _moment: Moment) {}
-}
-
-/// Room that is used again for each unit.
-#[derive(Default)]
-pub struct Room {
-    values: Values,
-    decided: Vec<Deciding>,
-    restored: Vec<Restored>,
-    sites: Vec<Site>,
 }
 
 impl Course {
@@ -248,8 +78,7 @@ impl Course {
         let (unit, executed) = *unit.ok_or(Unknown)?;
         self.settle(known, room, sink);
         self.pending = Some(Pending { unit, executed });
-        self.slots.clear();
-        self.slots.extend_from_slice(slots);
+        self.values.tell(slots);
         Ok(())
     }
 
@@ -268,12 +97,7 @@ impl Course {
                 pending.executed = left;
                 return Ok(());
             }
-            (REPEATED, [_]) => {
-                let Pending { unit, executed, .. } = self.pending.as_ref().ok_or(Unknown)?;
-                let interrupted = known[*unit].instructions.get(*executed).ok_or(Unknown)?;
-                sink.interrupted(interrupted.address, self.position + *executed as Position);
-                return Ok(());
-            }
+            (REPEATED, [pointer]) => return self.interrupt(*pointer, known, room, sink),
             (RECOUNT, [_]) => return Ok(()),
             _ => {}
         }
@@ -350,6 +174,53 @@ impl Course {
         meaning.into_iter().for_each(|what| sink.told(Told { at, thread, what }));
     }
 
+    /// The unit that may be told more of.
+    pub fn pending(&self) -> Option<usize> {
+        self.pending.map(|pending| pending.unit)
+    }
+
+    /// This, to be kept: what can be prepared is left out.
+    pub fn at_rest(&self) -> Course {
+        Course { filter: Filter::default(), ..self.clone() }
+    }
+
+    /// A chunk begins.
+    pub fn begin_chunk(&mut self) {
+        let threads = self.others.values_mut().chain([&mut self.thread]);
+        threads.for_each(|thread| thread.control.begin_chunk());
+    }
+
+    /// Whether all that has been decided in each thread was decided by the same as in another
+    /// course of the same run.
+    pub fn is_decided_as(&self, other: &Course) -> bool {
+        let mut threads = self.threads();
+        threads.all(|(number, control)| other.control(number) == Some(control))
+    }
+
+    /// This is where a chunk led to that began so. Where it leads to if it began otherwise; none
+    /// if that has to be followed.
+    pub fn led_to_by(&self, began: &Course, otherwise: &Course) -> Option<Course> {
+        let mut led = self.clone();
+        for (number, control) in self.threads() {
+            let before = (began.control(number), otherwise.control(number));
+            if let (Some(began), Some(otherwise)) = before {
+                let thread = if number == self.number { Some(&mut led.thread) } else { None };
+                let thread = thread.or_else(|| led.others.get_mut(&number));
+                thread?.control = control.led_to_by(began, otherwise)?;
+            }
+        }
+        Some(led)
+    }
+
+    fn threads(&self) -> impl Iterator<Item = (u64, &Control)> {
+        let others = self.others.iter().map(|(number, thread)| (*number, &thread.control));
+        others.chain([(self.number, &self.thread.control)])
+    }
+
+    fn control(&self, thread: u64) -> Option<&Control> {
+        self.threads().find(|(number, _)| *number == thread).map(|(_, control)| control)
+    }
+
     /// Whether there is more than one, or was.
     pub fn has_several_threads(&self) -> bool {
         // Before the first is told of, there is one without a number.
@@ -378,7 +249,12 @@ impl Course {
             return;
         };
         let unit = &known[number];
-        let Course { thread, others, filter, position, .. } = self;
+        let Course { thread, others, filter, position, values, .. } = self;
+        if executed > 0 && !thread.interrupted.is_empty() {
+            for at in thread.completes(unit.address) {
+                sink.completed(Completion::new(at, self.number, *position));
+            }
+        }
         thread.unwound(thread.before.stack, unit.address, thread.last, filter);
         if let Some(meet) = unit.lands {
             thread.control.lands(meet);
@@ -389,25 +265,34 @@ impl Course {
             thread.leave(from);
         }
         let before = thread.before;
-        let values = &mut room.values;
-        let stack = unit.plan.compute(before, executed, &self.slots, values);
-        room.restored.clear();
-        room.sites.clear();
-        room.decided.clear();
+        let is_whole = executed == unit.instructions.len();
+        let stack = match is_whole {
+            true => unit.plan.compute(before, values),
+            false => unit.plan.compute_part(before, executed, values),
+        };
+        if !S::DETAILS {
+            room.clear();
+        }
+        let first = (room.decided.len(), room.sites.len(), room.restored.len());
         if S::DETAILS {
             room.sites.push(Site::new(0, thread.site()));
             room.decided.push(Deciding::new(0, thread.control.now()));
         }
-        for step in &unit.steps {
-            let index = step.index;
-            if index >= executed {
-                break;
-            }
+        for step in unit.steps(executed) {
+            let index = step.index();
             let here = *position + index as Position;
             let stack_before = || unit.plan.stack_before(index, values);
             let decides_from = match step.what {
-                What::Write { access } => {
-                    let bytes = unit.plan.accesses[access].at(values);
+                What::Write { value, size, plus } => {
+                    let start = Start { value, plus }.of(values);
+                    if filter.may_hold_few(start, size) {
+                        let bytes = start..start.wrapping_add(size.into());
+                        thread.forget(others, &bytes, filter);
+                    }
+                    continue;
+                }
+                What::WriteString { access } => {
+                    let bytes = unit.plan.accesses[usize::from(access)].at(values);
                     if filter.may_hold(&bytes) {
                         thread.forget(others, &bytes, filter);
                     }
@@ -446,7 +331,11 @@ impl Course {
                     index
                 }
                 What::Branch { meet } => {
-                    thread.control.branch(here, meet);
+                    thread.control.branch(here, Some(meet));
+                    index + 1
+                }
+                What::BranchToEnd => {
+                    thread.control.branch(here, None);
                     index + 1
                 }
                 What::Call { back } => {
@@ -471,7 +360,10 @@ impl Course {
         }
         if executed > 0 {
             thread.last = *position + executed as Position - 1;
-            thread.jumped_from = unit.jumps_from[executed];
+            thread.jumped_from = match is_whole {
+                true => unit.jumps_from,
+                false => unit.instructions[executed - 1].jumps_from(),
+            };
         }
         // Otherwise it is told before the thread goes on.
         thread.before.stack = stack.unwrap_or(0);
@@ -480,111 +372,11 @@ impl Course {
             thread: self.number,
             position: *position,
             count: executed,
-            decided: &room.decided,
-            sites: &room.sites,
-            values: &room.values,
-            restored: &room.restored,
+            decided: &room.decided[first.0..],
+            sites: &room.sites[first.1..],
+            values,
+            restored: &room.restored[first.2..],
         });
         *position += executed as Position;
-    }
-}
-
-impl Thread {
-    /// The stack pointer is there, before the instruction at an address and behind the last
-    /// one; whether calls are over because of that.
-    #[inline]
-    fn unwound(&mut self, stack: u64, address: u64, last: Position, filter: &mut Filter) -> bool {
-        self.control.unwound(stack, address, last);
-        let is_over = self.control.calls() < self.calls.len();
-        if is_over {
-            self.end_calls(filter);
-        }
-        is_over
-    }
-
-    fn end_calls(&mut self, filter: &mut Filter) {
-        // What a call has not brought back its caller does not have any more.
-        let mut changed = Changed::default();
-        for call in self.calls.drain(self.control.calls()..).rev() {
-            changed.change(call.changed);
-            self.slots.truncate(call.first_slot, filter);
-        }
-        if let Some(caller) = self.calls.last_mut() {
-            caller.changed.change(changed);
-        }
-    }
-
-    /// An instruction stores or loads a register. Where one was put aside that it brings back.
-    fn keep(
-        &mut self,
-        keeping: &Keeping,
-        operand: impl Fn(usize) -> Range<u64>,
-        position: Position,
-        others: &mut FxHashMap<u64, Thread>,
-        filter: &mut Filter,
-    ) -> Option<(Kept, Position)> {
-        let first = self.calls.last().map_or(usize::MAX, |call| call.first_slot);
-        let saved = keeping.loads.and_then(|(kept, index)| {
-            Some((kept, self.slots.load(first, kept, operand(index).start)?))
-        });
-        for index in &keeping.writes {
-            let bytes = operand(*index);
-            if filter.may_hold(&bytes) {
-                self.forget(others, &bytes, filter);
-            }
-        }
-        // Nobody knows what the function had done that runs when the trace begins.
-        let call = self.calls.last_mut()?;
-        if let Some((kept, index)) = keeping.stores
-            && call.changed.leaves(kept)
-        {
-            self.slots.store(first, (kept, operand(index).start), position, filter);
-        }
-        call.changed.change(keeping.changes);
-        if let Some((kept, _)) = saved {
-            call.changed.bring_back(kept);
-        }
-        saved
-    }
-
-    /// Somebody has written to where registers may have been put aside.
-    fn forget(
-        &mut self,
-        others: &mut FxHashMap<u64, Thread>,
-        bytes: &Range<u64>,
-        filter: &mut Filter,
-    ) {
-        self.slots.forget(bytes, filter);
-        others.values_mut().for_each(|other| other.slots.forget(bytes, filter));
-    }
-
-    /// The kernel calls a handler.
-    fn begin_handler(&mut self, stack: u64, position: Position) {
-        self.handlers.push((self.calls.len(), position));
-        self.control.call(None, stack, None);
-        let (changed, first_slot, site) = (Changed::default(), self.slots.count(), self.site());
-        self.calls.push(Call { changed, first_slot, site });
-    }
-
-    /// When the handler began that is over; those that were left by a jump are passed over.
-    fn end_handler(&mut self) -> Option<Position> {
-        while let Some((calls, position)) = self.handlers.pop() {
-            if calls < self.calls.len() {
-                return Some(position);
-            }
-        }
-        None
-    }
-
-    /// A function goes on in another one that is not shown, as if that jump had called it.
-    fn leave(&mut self, from: u64) {
-        if let Some(call) = self.calls.last_mut() {
-            call.site = from;
-        }
-    }
-
-    /// The call that is shown for what is not.
-    fn site(&self) -> u64 {
-        self.calls.last().map_or(0, |call| call.site)
     }
 }

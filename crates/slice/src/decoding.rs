@@ -2,7 +2,7 @@
 //! wanted again may be kept as they are.
 
 use crate::events::Events;
-use crate::patterns::Finder;
+use crate::finder::Finder;
 use crate::region::{Region, RegionError};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

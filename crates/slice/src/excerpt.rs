@@ -14,6 +14,8 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
+use why_effects::Lanes;
+use why_trace::nowhere::is_nowhere;
 
 /// Goes through a region from its beginning to its end.
 pub struct Excerpt {
@@ -204,7 +206,8 @@ impl Excerpt {
                         let (at, bytes) = (wrote.at, wrote.bytes.clone());
                         self.happened.push_back(Happened::Kernel { at, bytes });
                     }
-                    Told::Signal(_) | Told::Told(_) => {}
+                    // What was interrupted is executed in any case, as far as it came.
+                    Told::Interrupted(..) | Told::Signal(_) | Told::Told(_) => {}
                 }
             }
         }
@@ -219,6 +222,7 @@ impl Excerpt {
             self.happened.push_back(match effect {
                 Outside::Unknown => Happened::Unknown { at },
                 Outside::Call => Happened::Call { at },
+                Outside::Write { access } if is_nowhere(record.starts[*access]) => continue,
                 Outside::Write { access } => {
                     let fixed = unit.plan.accesses[*access].fixed_size().map(u64::from);
                     let size = fixed.unwrap_or_else(|| record.sizes[*access]);
@@ -270,13 +274,15 @@ fn outside(unit: &Unit) -> Vec<(usize, Outside)> {
 /// of one.
 fn written_operands(insn: &Instruction, factory: &mut InstructionInfoFactory) -> Option<usize> {
     use iced_x86::OpAccess as A;
+    let lanes = Lanes::of(insn);
     let info = factory.info(insn);
     let is_written = |memory: &&UsedMemory| {
         matches!(memory.access(), A::Write | A::CondWrite | A::ReadWrite | A::ReadCondWrite)
     };
     let written = || info.used_memory().iter().filter(is_written);
     let is_sized = |memory: &UsedMemory| memory.memory_size().size() > 0;
-    (insn.is_string_instruction() || written().all(is_sized)).then(|| written().count())
+    let each = lanes.map_or(1, |lanes| lanes.count as usize);
+    (insn.is_string_instruction() || written().all(is_sized)).then(|| written().count() * each)
 }
 
 /// Ranges of bytes, many of which may be the same.

@@ -5,6 +5,7 @@ use crate::memory::bits;
 use crate::wanted::{Role, Wanted as Touched, Wanter};
 use std::ops::Range;
 use why_effects::{Part, Place};
+use why_trace::nowhere::is_nowhere;
 
 /// Goes over instructions in the order in which they were executed. The bytes that something
 /// was made into are touched by it.
@@ -40,7 +41,8 @@ impl Forward {
 
     /// What it makes of what is touched is touched, too; what else it makes is so no more.
     pub fn spread(&mut self, touched: &mut Touched) {
-        for Becomes { area, touched: mask } in self.becomes.drain(..) {
+        // Where two parts are at the same place, the first one is what is there then.
+        for Becomes { area, touched: mask } in self.becomes.drain(..).rev() {
             match area {
                 Area::Cells(cells) => {
                     touched.drop_cells(cells.clone());
@@ -60,25 +62,6 @@ impl Forward {
         }
     }
 
-    /// Who has touched what the instruction uses, and what it uses that for.
-    pub fn toucher(&self, executed: Executed<'_>, touched: &Touched) -> Option<Wanter> {
-        let parts = || executed.effects.parts.iter().filter(|part| !part.frame);
-        let mut values = parts().flat_map(|part| part.lanes.iter().chain(&part.whole));
-        let decides = &executed.effects.decides;
-        let by_value = values.find_map(|place| executed.toucher(place, touched));
-        let by_condition = || {
-            let found = decides.iter().find_map(|place| executed.toucher(place, touched));
-            found.map(|wanter| wanter.with(Role::Condition))
-        };
-        let by_address = || {
-            let operands = executed.effects.operands.iter().flat_map(|operand| &operand.address);
-            let mut cells = operands.flat_map(|cells| cells.clone());
-            let cell = cells.find(|cell| touched.has_cells(*cell..cell + 1));
-            cell.map(|cell| touched.who_wanted_cell(cell).with(Role::Address))
-        };
-        by_value.or_else(by_condition).or_else(by_address)
-    }
-
     /// Whether where it leads depends on what is touched.
     pub fn decides(&self, executed: Executed<'_>, touched: &Touched) -> bool {
         executed.effects.decides.iter().any(|place| {
@@ -88,6 +71,9 @@ impl Forward {
 
     fn of_part(&mut self, executed: Executed<'_>, part: &Part, decided: bool, touched: &Touched) {
         let area = executed.part(&part.to, None);
+        if matches!(&area, Area::Memory(bytes) if is_nowhere(bytes.start)) {
+            return;
+        }
         if part.frame {
             self.becomes.push(Becomes { area, touched: 0 });
             return;
@@ -126,6 +112,25 @@ impl Forward {
 }
 
 impl Executed<'_> {
+    /// Who has touched what the instruction uses, and what it uses that for.
+    pub(crate) fn touched_by(&self, touched: &Touched) -> Option<Wanter> {
+        let parts = || self.effects.parts.iter().filter(|part| !part.frame);
+        let mut values = parts().flat_map(|part| part.lanes.iter().chain(&part.whole));
+        let decides = &self.effects.decides;
+        let by_value = values.find_map(|place| self.toucher(place, touched));
+        let by_condition = || {
+            let found = decides.iter().find_map(|place| self.toucher(place, touched));
+            found.map(|wanter| wanter.with(Role::Condition))
+        };
+        let by_address = || {
+            let operands = self.effects.operands.iter().flat_map(|operand| &operand.address);
+            let mut cells = operands.flat_map(|cells| cells.clone());
+            let cell = cells.find(|cell| touched.has_cells(*cell..cell + 1));
+            cell.map(|cell| touched.who_wanted_cell(cell).with(Role::Address))
+        };
+        by_value.or_else(by_condition).or_else(by_address)
+    }
+
     /// Who has touched something there.
     fn toucher(&self, place: &Place, touched: &Touched) -> Option<Wanter> {
         let wanter = match self.part(place, None) {

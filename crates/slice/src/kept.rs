@@ -1,7 +1,7 @@
 //! A region that is kept in a file: behind the chunks there is all else, and behind that where
 //! it begins.
 
-use crate::course::{Input, Moment};
+use crate::course::{Completions, Input, Moment};
 use crate::decoding::Kept;
 use crate::region::{Chunk, Region, RegionError};
 use crate::store::{Store, Stored};
@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use why_trace::shape::Shape;
 
 /// Ends the file. A number that says how the rest is to be read.
-const MARK: [u8; 8] = *b"why-reg6";
+const MARK: [u8; 8] = *b"why-reg8";
 
 /// What is last in the file takes so many bytes.
 const END: usize = 48;
@@ -30,6 +30,7 @@ struct Index<'a> {
     chunks: &'a [Chunk],
     moments: &'a [Moment],
     inputs: &'a [Input],
+    completions: &'a Completions,
     words: &'a [Range<u64>],
     has_several_threads: bool,
     length: u64,
@@ -43,6 +44,7 @@ struct OwnedIndex {
     chunks: Vec<Chunk>,
     moments: Vec<Moment>,
     inputs: Vec<Input>,
+    completions: Completions,
     words: Vec<Range<u64>>,
     has_several_threads: bool,
     length: u64,
@@ -58,7 +60,7 @@ impl Region {
         if !matches!(self.store, Store::File { .. }) {
             return Ok(());
         }
-        let Region { chunks, moments, inputs, words, length, .. } = &*self;
+        let Region { chunks, moments, inputs, completions, words, length, .. } = &*self;
         let (length, has_several_threads) = (*length, self.has_several_threads);
         let instructions = known.iter().map(|known| (&known.insn, known.surrounding())).collect();
         let numbers = |unit: &Unit| unit.instructions.iter().map(|known| known.number).collect();
@@ -70,6 +72,7 @@ impl Region {
             chunks,
             moments,
             inputs,
+            completions,
             words,
             has_several_threads,
             length,
@@ -101,7 +104,8 @@ impl Region {
         let packed = store.read(place)?;
         let bytes = zstd::bulk::decompress(&packed, unpacked.min(LARGEST))?;
         let index: OwnedIndex = postcard::from_bytes(&bytes).map_err(damaged)?;
-        let OwnedIndex { instructions, units, chunks, moments, inputs, words, .. } = index;
+        let OwnedIndex { instructions, units, chunks, moments, inputs, completions, words, .. } =
+            index;
         let (has_several_threads, length) = (index.has_several_threads, index.length);
         let mut region = Region {
             units: Vec::new(),
@@ -112,24 +116,48 @@ impl Region {
             kept: Kept::default(),
             moments,
             inputs,
+            completions,
             words,
             has_several_threads,
             length,
         };
-        let mut library = Library::default();
-        for (insn, surrounding) in &instructions {
-            library.add(insn, *surrounding);
-        }
-        for (numbers, told) in units {
-            let known = |number: &u32| library.all.get(*number as usize).cloned();
-            let own: Option<Vec<Arc<Known>>> = numbers.iter().map(known).collect();
-            let own = own.ok_or(RegionError::Damaged)?;
-            let shape = Shape { instructions: own.iter().map(|known| known.insn).collect(), told };
-            if shape.told.len() != shape.instructions.len() + 1 {
-                return Err(RegionError::Damaged);
-            }
-            region.add_unit(library.unit(&shape, own));
+        let known = shared_out(&instructions, |library, number, (insn, surrounding)| {
+            Arc::new(library.make(number as u32, insn, *surrounding))
+        });
+        let units = shared_out(&units, |library, _, (numbers, told)| {
+            let known = |number: &u32| known.get(*number as usize).cloned();
+            let own: Vec<Arc<Known>> = numbers.iter().map(known).collect::<Option<_>>()?;
+            let (instructions, told) = (own.iter().map(|known| known.insn).collect(), told.clone());
+            let shape = Shape { instructions, told };
+            let is_whole = shape.told.len() == shape.instructions.len() + 1;
+            is_whole.then(|| library.unit(&shape, own))
+        });
+        for unit in units {
+            region.add_unit(unit.ok_or(RegionError::Damaged)?);
         }
         Ok(region)
     }
+}
+
+/// Makes something of each of many things, on all processors.
+fn shared_out<T: Sync, R: Send>(
+    all: &[T],
+    make: impl Fn(&mut Library, usize, &T) -> R + Sync,
+) -> Vec<R> {
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let share = all.len().div_ceil(processors).max(1);
+    std::thread::scope(|scope| {
+        let made = |(number, share_of_all): (usize, &[T])| {
+            let mut library = Library::default();
+            let numbered = (number * share..).zip(share_of_all);
+            numbered.map(|(number, one)| make(&mut library, number, one)).collect::<Vec<R>>()
+        };
+        let shares = all.chunks(share).enumerate();
+        let begun: Vec<_> = shares.map(|share| scope.spawn(move || made(share))).collect();
+        let finished = begun.into_iter().map(|share| share.join());
+        let or_panic = |share: std::thread::Result<Vec<R>>| {
+            share.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        finished.flat_map(or_panic).collect()
+    })
 }

@@ -5,22 +5,32 @@
 //! computed that byte from is wanted instead ([`backward`]). So is the branch that decided that it
 //! was executed at all ([`control`]).
 
+mod across;
 mod again;
 pub mod backward;
-mod births;
+pub mod births;
+mod builder;
 mod calls;
 pub mod control;
 mod course;
+mod deciders;
 mod decoding;
 mod events;
 pub mod excerpt;
 mod executed;
+mod finder;
+mod following;
 pub mod forward;
 mod kept;
 mod memory;
+mod once;
 mod order;
+mod outline;
 mod over;
+mod own;
+mod passages;
 mod patterns;
+mod ports;
 pub mod positions;
 pub mod races;
 pub mod reasons;
@@ -35,6 +45,7 @@ mod targets;
 mod units;
 mod waiting;
 mod wanted;
+mod way;
 mod words;
 mod writers;
 

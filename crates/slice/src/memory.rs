@@ -150,6 +150,28 @@ impl Memory {
         }
     }
 
+    /// All bytes that belong to the set, in runs that somebody put there.
+    pub fn runs(&self) -> Vec<(Range<u64>, Wanter)> {
+        let mut runs: Vec<(Range<u64>, Wanter)> = Vec::new();
+        let mut pages: Vec<(u64, u32)> = self.index.iter().map(|(page, at)| (*page, *at)).collect();
+        pages.sort_unstable();
+        for (number, place) in pages {
+            let page = &self.pages[place as usize];
+            for (word, mask) in (0..).zip(page.words) {
+                each_bit(mask, |bit| {
+                    let byte = word * WORD + u64::from(bit);
+                    let at = number * PAGE + byte;
+                    let who = page.wanters.get(byte as usize).copied().unwrap_or_default();
+                    match runs.last_mut() {
+                        Some((run, by)) if run.end == at && *by == who => run.end += 1,
+                        _ => runs.push((at..at.wrapping_add(1), who)),
+                    }
+                });
+            }
+        }
+        runs
+    }
+
     /// Who put a byte into the set, where it is or was.
     pub fn who(&self, at: u64) -> Wanter {
         let page = self.pages.get(self.place(at / PAGE));
@@ -171,6 +193,17 @@ impl Memory {
 #[inline]
 pub fn bits(count: u32) -> u64 {
     u64::MAX.checked_shr(64 - count.min(64)).unwrap_or(0)
+}
+
+/// Which of some bytes, at most 64 from an address on, are among others, too: a bit for each.
+pub fn covered((own, size): (u64, u32), (other, other_size): (u64, u32)) -> u64 {
+    let (above, below) = (other.wrapping_sub(own), own.wrapping_sub(other));
+    let mask = match (u32::try_from(above), u32::try_from(below)) {
+        (Ok(above), _) => bits(other_size).checked_shl(above).unwrap_or(0),
+        (_, Ok(below)) => bits(other_size).checked_shr(below).unwrap_or(0),
+        _ => 0,
+    };
+    mask & bits(size)
 }
 
 /// Each bit that is set, the lowest first.

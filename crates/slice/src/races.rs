@@ -9,7 +9,7 @@ use crate::backward;
 use crate::calls::{Object, Told, What};
 use crate::control::Position;
 use crate::course::{Signal, Wrote};
-use crate::events::{Events, Happened, Record};
+use crate::events::{Events, Happened, NEVER, Record};
 use crate::order::Order;
 use crate::positions::Positions;
 use crate::region::{Region, RegionError, Slice};
@@ -154,6 +154,7 @@ impl Search<'_> {
         for happened in events.forwards(self.units) {
             match happened {
                 Happened::Executed(record) => self.over_unit(&record),
+                Happened::Interrupted(record, _) => self.over_interrupted(&record),
                 Happened::Wrote(wrote) => self.over_write(wrote),
                 Happened::Told(told) => self.over_told(told),
                 Happened::Signal(Signal { thread, begins: true, .. }) => {
@@ -206,6 +207,15 @@ impl Search<'_> {
         {
             let writer = self.writer(record, index);
             self.last.insert(record.thread, writer);
+        }
+    }
+
+    /// Of the last instruction of a record, a part. Of one that was never completed nobody knows.
+    fn over_interrupted(&mut self, record: &Record) {
+        if record.position < NEVER {
+            let all: Vec<Access> = accesses(record.unit);
+            let own = all.iter().filter(|access| access.instruction + 1 == record.count);
+            own.for_each(|access| self.over_access(record, access));
         }
     }
 

@@ -1,28 +1,25 @@
 //! A part of a run, kept so that it can be sliced: its trace in packed chunks, and where the
 //! threads were at the beginning of each.
 
-use crate::calls::Told;
+use crate::births::Inherited;
+pub use crate::builder::Builder;
 use crate::control::Position;
 pub use crate::course::Input;
-use crate::course::{Course, Executed, Moment, Room, Sink, Unknown};
+use crate::course::{Completions, Course, Moment, Room, Sink, Unknown};
 use crate::decoding::Kept;
 use crate::events::{Events, Happened, Noting};
-use crate::patterns::{Finder, Patterns};
+use crate::finder::Finder;
+use crate::patterns::Patterns;
 use crate::positions::Positions;
 use crate::reasons::{Reason, Why};
 use crate::store::{Store, Stored};
-use crate::targets::Targets;
-use crate::units::{Library, Surrounding, Unit, Ways};
-use crate::words::Found;
-use iced_x86::Instruction;
+use crate::units::{Unit, ids};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use why_effects::Cell;
-use why_trace::packed::{Damaged, Packer, unpack};
-use why_trace::shape::Shape;
+use why_trace::packed::{Damaged, unpack};
 
 #[derive(Debug, thiserror::Error)]
 pub enum RegionError {
@@ -55,6 +52,8 @@ pub struct Region {
     pub(crate) moments: Vec<Moment>,
     /// What came from outside, in the order of time.
     pub inputs: Vec<Input>,
+    /// Instructions that were interrupted in the middle.
+    pub(crate) completions: Completions,
     /// By which threads synchronise.
     pub(crate) words: Vec<Range<u64>>,
     pub(crate) has_several_threads: bool,
@@ -68,156 +67,6 @@ pub(crate) struct Chunk {
     pub(crate) packed: Stored,
 }
 
-/// Makes a region of a trace.
-pub struct Builder<W> {
-    ways: W,
-    library: Library,
-    region: Region,
-    course: Course,
-    /// At the beginning of the chunk.
-    before: Course,
-    packer: Packer,
-    /// How many instructions a chunk has, or a few more.
-    chunk: Position,
-    room: Room,
-    /// What the units are made of again when the region is opened.
-    shapes: Vec<Arc<Shape>>,
-    words: Found,
-    targets: Targets,
-}
-
-/// Only moments, inputs, what threads synchronise by and where jumps led are of interest yet.
-struct Noted<'a> {
-    units: &'a [Unit],
-    words: &'a mut Found,
-    targets: &'a mut Targets,
-    moments: &'a mut Vec<Moment>,
-    inputs: &'a mut Vec<Input>,
-}
-
-impl Sink for Noted<'_> {
-    const DETAILS: bool = false;
-
-    fn executed(&mut self, executed: Executed<'_>) {
-        let Executed { unit: number, thread, count, .. } = executed;
-        self.targets.executed(self.units, thread, number, count);
-        let unit = &self.units[number];
-        let end = unit.first_access[executed.count];
-        for access in unit.atomics.iter().take_while(|access| **access < end) {
-            self.words.add(&unit.plan.accesses[*access].at(executed.values));
-        }
-    }
-
-    fn told(&mut self, told: Told) {
-        self.words.add_told(&told);
-    }
-
-    fn read(&mut self, input: Input) {
-        self.inputs.push(input);
-    }
-
-    fn moment(&mut self, moment: Moment) {
-        // Where the same way goes on, nothing is new.
-        let follows = |last: &Moment| {
-            last.event == moment.event
-                && moment.ticks.wrapping_sub(last.ticks) == moment.position - last.position
-        };
-        if !self.moments.last().is_some_and(follows) {
-            self.moments.push(moment);
-        }
-    }
-}
-
-impl<W: Ways> Builder<W> {
-    /// A region in chunks of so many instructions, or a few more.
-    pub fn new(ways: W, chunk: Position) -> Builder<W> {
-        Builder::with(ways, chunk, Store::Memory(Vec::new()))
-    }
-
-    /// The same in a file: `Region::open` opens it once it is finished.
-    pub fn create(ways: W, chunk: Position, file: File) -> Result<Builder<W>, RegionError> {
-        Ok(Builder::with(ways, chunk, Store::file(file)?))
-    }
-
-    fn with(ways: W, chunk: Position, store: Store) -> Builder<W> {
-        let region = Region {
-            units: Vec::new(),
-            by_id: Vec::new(),
-            chunks: Vec::new(),
-            store,
-            patterns: OnceLock::new(),
-            kept: Kept::default(),
-            moments: Vec::new(),
-            inputs: Vec::new(),
-            words: Vec::new(),
-            has_several_threads: false,
-            length: 0,
-        };
-        Builder {
-            ways,
-            library: Library::default(),
-            region,
-            course: Course::default(),
-            before: Course::default(),
-            packer: Packer::default(),
-            chunk,
-            room: Room::default(),
-            shapes: Vec::new(),
-            words: Found::default(),
-            targets: Targets::default(),
-        }
-    }
-
-    /// Makes the next units known.
-    pub fn learn(&mut self, shapes: &[Arc<Shape>]) {
-        for shape in shapes {
-            let (ways, library) = (&self.ways, &mut self.library);
-            let mut known =
-                |insn: &Instruction| library.known(insn, || Surrounding::of(insn, ways));
-            let instructions = shape.instructions.iter().map(&mut known).collect();
-            self.region.add_unit(self.library.unit(shape, instructions));
-            self.shapes.push(Arc::clone(shape));
-        }
-    }
-
-    /// The next record.
-    pub fn record(&mut self, id: u32, slots: &[u64]) -> Result<(), RegionError> {
-        let Region { units, by_id, moments, inputs, .. } = &mut self.region;
-        let (course, room) = (&mut self.course, &mut self.room);
-        let (words, targets) = (&mut self.words, &mut self.targets);
-        let noted = &mut Noted { units, words, targets, moments, inputs };
-        course.read(id.into(), slots, by_id, units, room, noted)?;
-        self.packer.add(id, slots);
-        if course.position - self.before.position >= self.chunk {
-            self.end_chunk()?;
-        }
-        Ok(())
-    }
-
-    fn end_chunk(&mut self) -> Result<(), RegionError> {
-        let before = std::mem::replace(&mut self.before, self.course.clone());
-        let packed = self.region.store.add(&self.packer.finish()?)?;
-        self.region.chunks.push(Chunk { before, packed });
-        Ok(())
-    }
-
-    pub fn finish(mut self) -> Result<Region, RegionError> {
-        let Region { units, moments, inputs, .. } = &mut self.region;
-        let (words, targets) = (&mut self.words, &mut self.targets);
-        let noted = &mut Noted { units, words, targets, moments, inputs };
-        self.course.settle(units, &mut self.room, noted);
-        self.end_chunk()?;
-        self.region.length = self.course.position;
-        self.region.words = self.words.finish();
-        self.region.has_several_threads = self.course.has_several_threads();
-        if self.ways.learn_targets(&self.targets.finish()) {
-            self.region.follow_again(&self.ways, &mut self.library, &self.shapes)?;
-        }
-        self.region.keep(&self.library.all, &self.shapes)?;
-        Ok(self.region)
-    }
-}
-
 /// What is looked for: what these bytes were when so many instructions had been executed.
 #[derive(Clone, Debug)]
 pub struct Criterion {
@@ -225,8 +74,12 @@ pub struct Criterion {
     pub thread: u64,
     pub cells: Vec<Range<Cell>>,
     pub memory: Vec<Range<u64>>,
+    /// Also what a forked process has of it, where this is the one that forked.
+    pub inherited: Vec<Inherited>,
     /// Also, why the thread came there, where this is the next instruction.
     pub address: Option<u64>,
+    /// Also, why the instruction at this position was executed, and what it decided by.
+    pub decision: Option<Position>,
     /// What was executed before that many instructions does not count, and of a slice forwards
     /// not what was executed when so many had been.
     pub from: Position,
@@ -242,7 +95,9 @@ impl Default for Criterion {
             thread: 0,
             cells: Vec::new(),
             memory: Vec::new(),
+            inherited: Vec::new(),
             address: None,
+            decision: None,
             from: 0,
             until: Position::MAX,
             pruned: Vec::new(),
@@ -265,9 +120,17 @@ pub struct Options<'a> {
     pub memory: Option<usize>,
     /// Only these are told of: what else a slice backwards goes through is not.
     pub only: Option<&'a Positions>,
+    /// Tell also what was there when the region began: in memory, and in the registers of this
+    /// thread.
+    pub inherited_by: Option<u64>,
 }
 
 impl Options<'_> {
+    /// Whether what decided belongs to a slice.
+    pub(crate) fn decides(&self) -> bool {
+        !self.data && !self.thin
+    }
+
     /// It is an error to take more memory than is allowed.
     pub(crate) fn check_memory(&self, taken: usize) -> Result<(), RegionError> {
         match self.memory {
@@ -292,6 +155,8 @@ pub struct Slice {
     pub pruned: u64,
     /// Why they belong to the slice, if that was asked for; the first is the last executed.
     pub reasons: Vec<Reason>,
+    /// What it depends on that was there when the region began, if that was asked for.
+    pub inherited: Vec<Inherited>,
 }
 
 impl Slice {
@@ -305,7 +170,7 @@ impl Region {
     pub(crate) fn add_unit(&mut self, mut unit: Unit) {
         let number = self.units.len();
         unit.first_id = self.by_id.len();
-        self.by_id.extend((0..=unit.instructions.len()).map(|executed| (number, executed)));
+        self.by_id.extend(ids(number, unit.instructions.len()));
         self.units.push(unit);
     }
 
@@ -321,14 +186,17 @@ impl Region {
         events: &mut Events,
     ) -> Result<Course, RegionError> {
         let chunk = &self.chunks[number];
-        let (mut course, mut room) = (chunk.before.clone(), Room::default());
+        let mut course = chunk.before.clone();
         course.prepare();
         events.clear();
-        let mut noting = Noting { units: &self.units, patterns, events };
+        let mut room = events.take_room();
+        let completions = &self.completions;
+        let mut noting = Noting { units: &self.units, patterns, completions, events };
         self.follow(number, &mut course, &mut room, &mut noting)?;
         if number + 1 == self.chunks.len() {
             course.settle(&self.units, &mut room, &mut noting);
         }
+        events.put_room(room);
         Ok(course)
     }
 

@@ -180,9 +180,9 @@ impl Changed {
 /// Which parts of memory hold anything: eight bytes each, and many share a count. Empty as long
 /// as there is nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Filter(Vec<u16>);
+pub struct Filter(Vec<u8>);
 
-const FILTERED: usize = 8192;
+const FILTERED: usize = 1 << 16;
 
 impl Filter {
     /// Those of a register.
@@ -200,9 +200,22 @@ impl Filter {
 
     fn remove(&mut self, at: u64) {
         for index in Filter::counts(at) {
-            if self.0[index] < u16::MAX {
+            if self.0[index] < u8::MAX {
                 self.0[index] -= 1;
             }
+        }
+    }
+
+    /// The same for some bytes.
+    #[inline]
+    pub fn may_hold_few(&self, start: u64, size: u16) -> bool {
+        match size {
+            1..=8 => {
+                let last = start.wrapping_add(u64::from(size) - 1);
+                let count = |part: u64| self.0.get(part as usize % FILTERED).copied();
+                count(start >> 3).unwrap_or(0) | count(last >> 3).unwrap_or(0) > 0
+            }
+            _ => self.may_hold(&(start..start.wrapping_add(size.into()))),
         }
     }
 

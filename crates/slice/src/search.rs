@@ -1,7 +1,7 @@
 //! Which instructions made a value: a region backwards.
 
 use crate::backward::{Dependences, Made};
-use crate::births::Births;
+use crate::births::{Births, Inherited};
 use crate::control::Position;
 use crate::course::{Restored, Signal};
 use crate::events::{Events, Happened, Record};
@@ -25,6 +25,7 @@ impl Region {
         wanted.turn_to(criterion.thread);
         criterion.cells.iter().for_each(|cells| wanted.want_cells(cells.clone()));
         criterion.memory.iter().for_each(|bytes| wanted.want_memory(bytes.clone()));
+        criterion.inherited.iter().for_each(|inherited| inherited.want(&mut wanted));
         let (start, end) = (criterion.from, criterion.position);
         let dependences = Dependences { thin: options.thin };
         let mut noted = Noted {
@@ -41,6 +42,9 @@ impl Region {
             && let Some(decided) = self.decided(criterion.position, criterion.thread, address)?
         {
             noted.waiting.decide(decided, Wanter::default());
+        }
+        if let Some(decision) = criterion.decision.filter(|_| noted.control) {
+            noted.waiting.decide(decision, Wanter::default());
         }
         // Reasons of instances are all different.
         let shortcuts = (options.reasons != Why::Instances)
@@ -60,7 +64,7 @@ impl Region {
             search.over(events);
             options.check_memory(search.size() + self.kept_size())
         })?;
-        Ok(search.finish())
+        Ok(search.finish(options.inherited_by))
     }
 }
 
@@ -102,6 +106,10 @@ impl Search<'_> {
                     self.over.wanted.turn_to(record.thread);
                     self.over_unit(&record);
                 }
+                Happened::Interrupted(record, at) if at <= self.end && at >= self.start => {
+                    self.over_interrupted(&record, at);
+                }
+                Happened::Interrupted(..) => {}
             }
         }
     }
@@ -148,6 +156,35 @@ impl Search<'_> {
         }
     }
 
+    /// A part of an instruction, which was gone over where it was completed. Of the count, which it
+    /// did not bring to an end, depends where its pointers are.
+    fn over_interrupted(&mut self, record: &Record, at: Position) {
+        let index = record.count - 1;
+        let position = record.position + index as Position;
+        if position >= self.end {
+            // If nothing was executed in between, it has not begun yet.
+            if position > at {
+                self.noted.slice.passed_over.insert(record.unit.instructions[index].address);
+            }
+            return;
+        }
+        self.over.wanted.turn_to(record.thread);
+        let slice = &self.noted.slice;
+        let (belonged, count, told) =
+            (slice.positions.has(position), slice.count, slice.instructions.len());
+        self.over.instruction(record, index, &mut self.noted);
+        let slice = &mut self.noted.slice;
+        if belonged {
+            // It is one instance.
+            slice.count = count;
+            slice.instructions.truncate(told);
+        } else if let Some(one) = slice.instructions.get(told).copied() {
+            slice.instructions.truncate(told);
+            let behind = slice.instructions.partition_point(|other| other.0 > position);
+            slice.instructions.insert(behind, one);
+        }
+    }
+
     /// How much memory is taken.
     fn size(&self) -> usize {
         let Noted { waiting, slice, reasons, .. } = &self.noted;
@@ -156,12 +193,15 @@ impl Search<'_> {
         slice.size() + waiting.size() + self.over.wanted.memory.size() + shortcuts + reasons
     }
 
-    fn finish(mut self) -> Slice {
+    fn finish(mut self, inherited_by: Option<u64>) -> Slice {
         if let Some(shortcuts) = self.shortcuts {
             shortcuts.count(&mut self.noted);
         }
         let Noted { mut slice, reasons, .. } = self.noted;
         slice.reasons = reasons.map(|reasons| reasons.all).unwrap_or_default();
+        if let Some(thread) = inherited_by {
+            slice.inherited = Inherited::still_wanted(thread, &mut self.over.wanted);
+        }
         slice
     }
 }

@@ -9,13 +9,12 @@ use crate::backward::Dependences;
 use crate::control::Position;
 use crate::events::Record;
 use crate::memory::each_bit;
+use crate::once::Once;
 use crate::patterns::{MOST, NONE, Patterns, Test};
 use crate::search::Noted;
 use crate::sketch::{Behind, By, Found, Sketcher};
 use crate::waiting::Aside;
 use crate::wanted::{Wanted, Wanter};
-use rustc_hash::FxHasher;
-use std::hash::{Hash, Hasher};
 use why_effects::Cell;
 
 /// What came of looking for a shortcut.
@@ -46,7 +45,7 @@ pub struct Shortcuts<'a> {
 }
 
 /// What a way is known by.
-#[derive(Default)]
+#[derive(Default, Hash)]
 struct Key {
     tests: Vec<u64>,
     waits: Waits,
@@ -85,7 +84,7 @@ struct Way {
 
 /// Which instructions belong to the slice whatever they make, and which have put aside something
 /// that is wanted.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Waits {
     decide: u64,
     aside: u64,
@@ -137,26 +136,9 @@ enum For {
     SameAsAside(usize, usize),
 }
 
-/// Keys that were met before, or some of them: what comes once is not worth it.
-struct Once(Vec<u32>);
-
-impl Once {
-    const SIZE: usize = 1 << 16;
-
-    /// Whether a key is there; it is from now on.
-    fn is_there(&mut self, pattern: u32, key: &Key) -> bool {
-        let mut hasher = FxHasher::default();
-        let Key { tests, waits, others } = key;
-        (pattern, tests, waits.decide, waits.aside, others).hash(&mut hasher);
-        let hash = hasher.finish();
-        let seen = &mut self.0[(hash >> 32) as usize % Once::SIZE];
-        std::mem::replace(seen, hash as u32) == hash as u32
-    }
-}
-
 impl<'a> Shortcuts<'a> {
     pub fn new(patterns: &'a Patterns, dependences: Dependences, control: bool) -> Shortcuts<'a> {
-        let (sketcher, once) = (Sketcher::new(dependences), Once(vec![0; Once::SIZE]));
+        let (sketcher, once) = (Sketcher::new(dependences), Once::new());
         Shortcuts {
             patterns,
             known: Vec::new(),
@@ -206,7 +188,7 @@ impl<'a> Shortcuts<'a> {
                 self.learnt += 1;
                 return Met::Passed;
             }
-            let is_worth = ways.len() < MOST_WAYS && self.once.is_there(record.pattern, key);
+            let is_worth = ways.len() < MOST_WAYS && self.once.is_there((record.pattern, &*key));
             return if is_worth { Met::New } else { Met::Unknown };
         };
         if found > 0 {

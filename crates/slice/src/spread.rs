@@ -1,22 +1,21 @@
 //! What was made of a value: a region forwards.
 
-use crate::backward::{self, Dependences};
+use crate::across::{Across, Cause, Notes};
+use crate::backward::Dependences;
 use crate::births::Births;
 use crate::control::Position;
-use crate::course::Signal;
-use crate::events::{Events, Happened, Record};
-use crate::forward::Forward;
-use crate::memory::{Memory, bits, each_bit};
-use crate::patterns::Patterns;
+use crate::course::{Restored, Signal};
+use crate::deciders::Deciders;
+use crate::events::{Happened, NEVER, Record};
+use crate::over::Instance;
+use crate::own::Own;
+use crate::passages::{Met, Passages};
 use crate::positions::Positions;
-use crate::reasons::{Reasons, Via, Why};
+use crate::reasons::{Reasons, Why};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
-use crate::saves::Kept;
 use crate::search::TOLD;
-use crate::units::{Known, Turn, Unit};
-use crate::wanted::{Wanted, Wanter};
+use crate::wanted::Wanter;
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 use why_effects::{Cell, cells};
 
 impl Region {
@@ -51,10 +50,17 @@ impl Region {
                 && next.is_none_or(|next| next.before.position > start)
         };
         let chunks: Vec<usize> = (0..self.chunks.len()).filter(concerned).collect();
+        let mut passages =
+            Passages::new(self.patterns(), Dependences { thin: options.thin }, options.decides());
         self.each_chunk(&chunks, |events| {
-            spreads.iter_mut().for_each(|spread| spread.over(events));
+            for spread in &mut spreads {
+                spread.noted.slice.passed_over.extend(&events.passed_over);
+            }
+            events.forwards(&self.units).for_each(|happened| {
+                spreads.iter_mut().for_each(|spread| spread.over(&happened, &mut passages));
+            });
             let taken: usize = spreads.iter().map(Spread::size).sum();
-            options.check_memory(taken + self.kept_size())
+            options.check_memory(taken + passages.size() + self.kept_size())
         })?;
         Ok(spreads.into_iter().map(Spread::finish).collect())
     }
@@ -62,174 +68,157 @@ impl Region {
 
 /// The instructions that values spread to.
 struct Spread<'a> {
-    units: &'a [Unit],
-    patterns: &'a Patterns,
-    operands: Vec<Range<u64>>,
-    forward: Forward,
-    control: bool,
+    across: Across,
+    noted: Noted,
+    /// What it knows of ways over units.
+    own: Own,
     start: Position,
     end: Position,
     /// Those that are still to come.
     sources: &'a [Criterion],
-    touched: Wanted,
-    /// Branches and calls of the slice, those of the system too; and who they are, if anybody asks.
-    deciding: Positions,
-    deciders: Deciders,
-    /// What was touched of registers that were put aside, where they were.
-    stored: Memory,
     /// What was touched of registers when a handler began, by when that was.
     interrupted: FxHashMap<Position, Vec<(Cell, Wanter)>>,
     /// What was touched of registers that new threads have of their creators.
     births: Births,
-    reasons: Option<Reasons>,
-    lists: bool,
-    slice: Slice,
-}
-
-/// Who they are, in the order of their positions.
-#[derive(Default)]
-struct Deciders(Vec<(Position, Wanter)>);
-
-impl Deciders {
-    fn find(&self, position: Position) -> Wanter {
-        let found = self.0.binary_search_by_key(&position, |(position, _)| *position);
-        found.map_or(Wanter::default(), |found| self.0[found].1)
-    }
 }
 
 impl<'a> Spread<'a> {
     /// Nothing has been executed.
     fn new(region: &'a Region, sources: &'a [Criterion], options: Options) -> Spread<'a> {
+        let asks = options.reasons != Why::Nothing;
         Spread {
-            units: &region.units,
-            patterns: region.patterns(),
-            operands: Vec::new(),
-            forward: Forward::new(Dependences { thin: options.thin }),
-            control: !options.data && !options.thin,
+            across: Across::new(Dependences { thin: options.thin }, options.decides(), asks),
+            noted: Noted {
+                deciding: Positions::up_to(region.length),
+                deciders: Deciders::default(),
+                reasons: Reasons::of(options.reasons),
+                lists: !options.count_only,
+                slice: Slice { positions: Positions::up_to(region.length), ..Slice::default() },
+            },
+            // Reasons of instances are all different.
+            own: Own::new(options.reasons != Why::Instances),
             start: sources.first().map_or(0, |source| source.position),
             end: sources.iter().map(|source| source.until).min().unwrap_or(0),
             sources,
-            touched: Wanted::new(options.reasons != Why::Nothing),
-            deciding: Positions::up_to(region.length),
-            deciders: Deciders::default(),
-            stored: Memory::new(options.reasons != Why::Nothing),
             interrupted: FxHashMap::default(),
             births: Births::default(),
-            reasons: Reasons::of(options.reasons),
-            lists: !options.count_only,
-            slice: Slice { positions: Positions::up_to(region.length), ..Slice::default() },
         }
     }
 
     /// All has been executed.
-    fn finish(self) -> Slice {
-        let Spread { mut slice, reasons, .. } = self;
+    fn finish(mut self) -> Slice {
+        self.own.count(&mut self.noted);
+        let Noted { mut slice, reasons, .. } = self.noted;
         let Slice { instructions, positions, .. } = &mut slice;
         instructions.retain(|(position, _)| positions.has(*position));
-        instructions.reverse();
+        // What was interrupted comes when it begins, and again when it is completed.
+        instructions.sort_unstable_by(|one, other| other.cmp(one));
+        instructions.dedup();
         slice.count = slice.positions.count();
         slice.reasons = reasons.map(|reasons| reasons.all).unwrap_or_default();
         slice
     }
 
-    fn over(&mut self, events: &Events) {
-        self.slice.passed_over.extend(&events.passed_over);
-        for happened in events.forwards(self.units) {
-            match happened {
-                Happened::Wrote(wrote) => {
-                    // What is read is written first.
-                    self.begin_sources_before(wrote.at);
-                    if wrote.at > self.start {
-                        self.touched.take_any(wrote.bytes.clone());
-                        if self.deciding.has(wrote.by) {
-                            self.touched.turn_to_wanter(self.deciders.find(wrote.by));
-                            self.touched.want_memory(wrote.bytes.clone());
-                        }
+    #[inline]
+    fn over(&mut self, happened: &Happened, passages: &mut Passages) {
+        match *happened {
+            Happened::Executed(ref record) => self.over_unit(record, passages),
+            Happened::Wrote(wrote) => {
+                // What is read is written first.
+                self.begin_sources_before(wrote.at);
+                if wrote.at > self.start {
+                    let touched = &mut self.across.touched;
+                    touched.take_any(wrote.bytes.clone());
+                    if self.noted.deciding.has(wrote.by) {
+                        touched.turn_to_wanter(self.noted.decider(wrote.by));
+                        touched.want_memory(wrote.bytes.clone());
                     }
                 }
-                Happened::Signal(signal) => {
-                    self.begin_sources_before(signal.at);
-                    self.over_signal(signal);
-                }
-                Happened::Told(told) => {
-                    self.begin_sources_before(told.at);
-                    self.births.over(told, &mut self.touched);
-                }
-                Happened::Executed(record) if self.is_untouched(&record) => {}
-                Happened::Executed(record) => {
-                    for index in 0..record.count {
-                        self.begin_sources_before(record.position + index as Position + 1);
-                        self.touched.turn_to(record.thread);
-                        self.over_instruction(&record, index);
-                    }
+            }
+            Happened::Signal(signal) => {
+                self.begin_sources_before(signal.at);
+                self.over_signal(signal);
+            }
+            Happened::Told(told) => {
+                self.begin_sources_before(told.at);
+                self.births.over(told, &mut self.across.touched);
+            }
+            Happened::Interrupted(ref record, at) => {
+                self.begin_sources_before(at + 1);
+                if at >= self.start && at < self.end {
+                    self.over_interrupted(record);
                 }
             }
         }
     }
 
-    /// Notes what is touched of a register that is put aside.
-    fn put_aside(&mut self, kept: Kept, at: u64) {
-        let first = kept.cells().start;
-        self.stored.remove(at, bits(REGISTER));
-        each_bit(self.touched.cells_mask(kept.cells()), |index| {
-            let toucher = self.touched.who_wanted_cell(first + index as Cell);
-            self.stored.add_some(at.wrapping_add(index.into()), 1, toucher);
-        });
-    }
-
-    /// That is touched again.
-    fn bring_back(&mut self, kept: Kept, at: u64) {
-        let first = kept.cells().start;
-        self.touched.drop_cells(kept.cells());
-        each_bit(self.stored.mask(at, REGISTER), |index| {
-            self.touched.turn_to_wanter(self.stored.who(at.wrapping_add(index.into())));
-            self.touched.want_some_cells(first + index as Cell, 1);
-        });
-    }
-
-    /// Whether nothing of a unit can belong to the slice, nor anything be touched no more.
-    fn is_untouched(&mut self, record: &Record) -> bool {
-        let end = record.position + record.count as Position;
-        if self.sources.first().is_some_and(|source| source.position < end) {
-            return false;
+    /// A part of an instruction, which comes again where it is completed.
+    fn over_interrupted(&mut self, record: &Record) {
+        let index = record.count - 1;
+        if record.position + index as Position >= self.end.min(NEVER) {
+            self.noted.slice.passed_over.insert(record.unit.instructions[index].address);
+            return;
         }
-        let Some(crossing) = self.patterns.crossing(record.unit, record.count) else {
-            return false;
+        self.across.touched.turn_to(record.thread);
+        self.across.instruction(record, index, &mut self.noted);
+    }
+
+    #[inline]
+    fn over_unit(&mut self, record: &Record, passages: &mut Passages) {
+        let end = record.position + record.count as Position;
+        if end <= self.start || record.position >= self.end {
+            return;
+        }
+        // Whether a lane takes part is no part of a pattern.
+        let is_whole = record.position >= self.start
+            && end <= self.end
+            && !record.unit.has_lanes
+            && self.sources.first().is_none_or(|source| source.position >= end);
+        let Spread { across, noted, own, .. } = self;
+        across.touched.turn_to(record.thread);
+        let met = match is_whole {
+            true => passages.over(record, across, noted, own),
+            false => Met::Unknown,
         };
-        self.touched.turn_to(record.thread);
-        let touched = &self.touched;
-        !crossing.is_touched(record, touched)
-            && !record.decided.iter().any(|d| d.by().is_some_and(|by| self.deciding.has(by)))
-            && !record.restored.iter().any(|restored| {
-                let index = (restored.by - record.position) as usize;
-                self.stored.mask(slot(record, index), REGISTER) != 0
-            })
+        if met != Met::Passed {
+            self.over_instructions(record, met, passages);
+        }
+    }
+
+    fn over_instructions(&mut self, record: &Record, met: Met, passages: &mut Passages) {
+        for index in 0..record.count {
+            let position = record.position + index as Position;
+            self.begin_sources_before(position + 1);
+            if (self.start..self.end).contains(&position) {
+                self.across.touched.turn_to(record.thread);
+                self.across.instruction(record, index, &mut self.noted);
+            }
+        }
+        passages.learn(met, record, &self.noted, &mut self.own);
     }
 
     /// How much memory is taken.
     fn size(&self) -> usize {
-        let reasons = self.reasons.as_ref().map_or(0, |reasons| reasons.size());
-        let deciders = size_of_val(self.deciders.0.as_slice());
-        let positions = self.slice.size() + self.deciding.size();
-        positions + self.touched.memory.size() + self.stored.size() + reasons + deciders
+        self.across.size() + self.noted.size() + self.own.size()
     }
 
     /// Behind a handler registers are what they were before it.
     fn over_signal(&mut self, signal: &Signal) {
-        self.touched.turn_to(signal.thread);
-        let touched = self.touched.take_registers();
+        let touched = &mut self.across.touched;
+        touched.turn_to(signal.thread);
+        let registers = touched.take_registers();
         let again = match signal.begins {
             true => {
-                self.interrupted.insert(signal.handler, touched.clone());
+                self.interrupted.insert(signal.handler, registers.clone());
                 let told = TOLD.map(|register| cells::of(register).expect("a general register"));
                 let is_told = |cell: &Cell| told.iter().any(|cells| cells.contains(cell));
-                touched.into_iter().filter(|(cell, _)| !is_told(cell)).collect()
+                registers.into_iter().filter(|(cell, _)| !is_told(cell)).collect()
             }
             false => self.interrupted.remove(&signal.handler).unwrap_or_default(),
         };
         for (cell, wanter) in again {
-            self.touched.turn_to_wanter(wanter);
-            self.touched.want_cells(cell..cell + 1);
+            touched.turn_to_wanter(wanter);
+            touched.want_cells(cell..cell + 1);
         }
     }
 
@@ -239,87 +228,78 @@ impl<'a> Spread<'a> {
             && source.position < position
         {
             self.sources = rest;
-            self.touched.turn_to(source.thread);
-            self.touched.turn_to_wanter(Wanter::default());
-            source.cells.iter().for_each(|cells| self.touched.want_cells(cells.clone()));
-            source.memory.iter().for_each(|bytes| self.touched.want_memory(bytes.clone()));
+            let touched = &mut self.across.touched;
+            touched.turn_to(source.thread);
+            touched.turn_to_wanter(Wanter::default());
+            source.cells.iter().for_each(|cells| touched.want_cells(cells.clone()));
+            source.memory.iter().for_each(|bytes| touched.want_memory(bytes.clone()));
         }
-    }
-
-    /// Goes over an instruction. Where its operands were may not be known: then it is passed over.
-    fn over_instruction(&mut self, record: &Record, index: usize) {
-        let position = record.position + index as Position;
-        let mut operands = std::mem::take(&mut self.operands);
-        if (self.start..self.end).contains(&position) && record.operands(index, &mut operands) {
-            self.over_known(record, index, &operands);
-        }
-        self.operands = operands;
-    }
-
-    fn over_known(&mut self, record: &Record, index: usize, operands: &[Range<u64>]) {
-        let insn = &record.unit.instructions[index];
-        let position = record.position + index as Position;
-        let decided = record.decided(index).filter(|decided| self.deciding.has(*decided));
-        let executed = backward::Executed { effects: &insn.effects, operands };
-        let decides = self.forward.decides(executed, &self.touched);
-        let made = self.forward.of(executed, decided.is_some(), &self.touched);
-        if let Some(restored) = record.restored(insn, index) {
-            // What was put aside comes back as it was, whoever had it brought back. What only put it
-            // aside does not belong to the slice.
-            self.forward.spread(&mut self.touched);
-            self.bring_back(restored.kept, slot(record, index));
-            self.slice.positions.remove(restored.saved);
-            return;
-        }
-        if let Some((kept, operand)) = insn.keeping.stores {
-            let at = operands[operand].start;
-            self.put_aside(kept, at);
-        }
-        let belongs = made.is_some() || decides || decided.is_some();
-        if belongs {
-            let Spread { forward, touched, deciders, reasons, .. } = self;
-            let because = || {
-                let toucher = forward.toucher(executed, touched);
-                let via = match (made, decides || toucher.is_some()) {
-                    (_, false) => Via::Decided,
-                    (Some(area), true) => Via::Made(area),
-                    (None, true) => Via::Tested,
-                };
-                let decider = || decided.map(|decided| deciders.find(decided));
-                (toucher.or_else(decider).unwrap_or_default(), via)
-            };
-            let wanter = reasons.as_mut().map_or(Wanter::default(), |reasons| {
-                let site = record.site(index).filter(|_| !insn.shown);
-                reasons.add(insn, site, (record.thread, position), because)
-            });
-            self.touched.turn_to_wanter(wanter);
-            self.slice.positions.add(position);
-            if self.lists {
-                self.slice.instructions.push((position, insn.address));
-            }
-            let asks = insn.is_system_call() && (decides || decided.is_some());
-            if asks || self.control && may_decide(insn) {
-                self.deciding.add(position);
-                if self.reasons.is_some() {
-                    self.deciders.0.push((position, wanter));
-                }
-            }
-        }
-        self.forward.spread(&mut self.touched);
     }
 }
 
-/// How many bytes a register has.
-const REGISTER: u32 = 8;
-
-/// Where an instruction brings a register back from.
-fn slot(record: &Record, index: usize) -> u64 {
-    let loads = record.unit.instructions[index].keeping.loads;
-    loads.map_or(0, |(_, operand)| record.starts[record.unit.first_access[index] + operand])
+/// What was found so far.
+pub struct Noted {
+    /// Branches and calls of the slice, those of the system too; and who they are, if anybody asks.
+    pub deciding: Positions,
+    deciders: Deciders,
+    pub reasons: Option<Reasons>,
+    pub lists: bool,
+    pub slice: Slice,
 }
 
-/// Whether others may be executed because of an instruction: a branch, a call, or what ends calls
-/// by moving the stack pointer.
-fn may_decide(insn: &Known) -> bool {
-    insn.turn != Turn::None || insn.moves_stack
+impl Noted {
+    /// Those of the next instructions decide that have a bit.
+    #[inline]
+    pub fn decide(&mut self, position: Position, mask: u64, wanters: &[Wanter]) {
+        self.deciding.add_mask(position, mask);
+        if self.reasons.is_some() {
+            self.deciders.add_mask(position, mask, wanters);
+        }
+    }
+
+    /// Who one is that decides.
+    fn decider(&self, position: Position) -> Wanter {
+        self.deciders.find(position, &self.deciding)
+    }
+
+    fn size(&self) -> usize {
+        let reasons = self.reasons.as_ref().map_or(0, |reasons| reasons.size());
+        self.slice.size() + self.deciding.size() + self.deciders.size() + reasons
+    }
+}
+
+impl Notes for Noted {
+    fn is_decided(&self, instance: &Instance) -> bool {
+        let decided = instance.record.decided(instance.index);
+        decided.is_some_and(|decided| self.deciding.has(decided))
+    }
+
+    fn belongs(&mut self, instance: &Instance, cause: Cause) -> Wanter {
+        let Instance { record, index, position, insn } = *instance;
+        self.slice.positions.add(position);
+        if self.lists {
+            self.slice.instructions.push((position, insn.address));
+        }
+        let Noted { deciding, deciders, reasons, .. } = self;
+        let Some(reasons) = reasons else { return Wanter::default() };
+        let because = || {
+            let (toucher, via) = cause.tell();
+            let decided = record.decided(index).filter(|decided| deciding.has(*decided));
+            let decider = || decided.map(|decided| deciders.find(decided, deciding));
+            (toucher.or_else(decider).unwrap_or_default(), via)
+        };
+        let site = record.site(index).filter(|_| !insn.shown);
+        reasons.add(insn, site, (record.thread, position), because)
+    }
+
+    fn decides(&mut self, instance: &Instance, wanter: Wanter) {
+        self.deciding.add(instance.position);
+        if self.reasons.is_some() {
+            self.deciders.add(instance.position, wanter);
+        }
+    }
+
+    fn brought_back(&mut self, restored: &Restored) {
+        self.slice.positions.remove(restored.saved);
+    }
 }

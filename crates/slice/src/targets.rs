@@ -12,6 +12,8 @@ pub struct Targets {
     /// Where the jump of each unit led last: mostly it is the same again.
     last: Vec<u64>,
     seen: FxHashSet<(u64, u64)>,
+    /// Those of them that nobody has taken yet.
+    new: Vec<(u64, u64)>,
 }
 
 impl Targets {
@@ -40,14 +42,15 @@ impl Targets {
         if std::mem::replace(&mut self.last[number], to) != to
             && let Some(jump) = unit.instructions.last()
         {
-            self.seen.insert((jump.address, to));
+            let led = (jump.address, to);
+            self.new.extend(self.seen.insert(led).then_some(led));
         }
     }
 
-    /// All jumps, each with a target.
-    pub fn finish(self) -> Vec<(u64, u64)> {
-        let mut seen: Vec<(u64, u64)> = self.seen.into_iter().collect();
-        seen.sort_unstable();
-        seen
+    /// Jumps, each with a target, that were not seen when this was asked the last time.
+    pub fn take_new(&mut self) -> Vec<(u64, u64)> {
+        let mut new = std::mem::take(&mut self.new);
+        new.sort_unstable();
+        new
     }
 }

@@ -5,8 +5,8 @@ use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, Regis
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use why_effects::{Effects, Place, cells, effects};
-use why_trace::plan::{Plan, Planned};
+use why_effects::{Effects, Lanes, Place, cells, effects};
+use why_trace::plan::{Plan, Planned, Start};
 use why_trace::shape::Shape;
 
 /// Where the ways from a branch meet again.
@@ -31,14 +31,9 @@ pub trait Ways {
         true
     }
 
-    /// Indirect jumps were seen to lead there. Whether the ways of some functions are others now.
-    fn learn_targets(&mut self, _seen: &[(u64, u64)]) -> bool {
-        false
-    }
-
-    /// Whether an address belongs to a function whose ways are others since.
-    fn has_changed(&self, _address: u64) -> bool {
-        false
+    /// Indirect jumps were seen to lead there. Where the ways of functions may be others now.
+    fn learn_targets(&mut self, _seen: &[(u64, u64)]) -> Vec<u64> {
+        Vec::new()
     }
 
     /// Whether the instruction at an address means something to somebody who looks at a slice.
@@ -48,27 +43,36 @@ pub trait Ways {
     }
 }
 
+/// What is needed whenever it is executed is in front, close together.
+#[repr(C)]
 pub struct Unit {
-    pub instructions: Vec<Arc<Known>>,
-    /// The address of the first, and whether it is shown.
+    /// The address of the first instruction.
     pub address: u64,
+    /// What the course of a run depends on, in order, if all of its instructions are executed.
+    pub steps: Box<[Step]>,
+    /// Where the last instruction is, if it is shown and jumps.
+    pub jumps_from: Option<u64>,
+    /// It begins with a landing pad, from which the ways meet others there.
+    pub lands: Option<u64>,
+    /// The first instruction is shown.
     pub is_shown: bool,
-    /// For each number of instructions, where the last of them is, if it is shown and jumps.
-    pub jumps_from: Vec<Option<u64>>,
-    pub plan: Plan,
-    /// Where the accesses of each instruction begin among those of the plan.
-    pub first_access: Vec<usize>,
-    /// What the course of a run depends on, in order.
-    pub steps: Vec<Step>,
+    pub ends_with_indirect_jump: bool,
     /// Some of the accesses are to strings.
     pub has_strings: bool,
+    /// Some are lanes that a mask may leave out.
+    pub has_lanes: bool,
+    pub plan: Plan,
+    /// Where the accesses begin, unless some are to strings.
+    pub starts: Box<[Start]>,
+    pub instructions: Vec<Arc<Known>>,
+    /// The same steps if only some are executed: those that can be taken together are not.
+    pub single_steps: Box<[Step]>,
+    /// Where the accesses of each instruction begin among those of the plan.
+    pub first_access: Vec<usize>,
     /// The id of a record of it without any instruction.
     pub first_id: usize,
     /// Those accesses that are made in one piece, as far as other threads can see.
     pub atomics: Vec<usize>,
-    pub ends_with_indirect_jump: bool,
-    /// It begins with a landing pad, from which the ways meet others there.
-    pub lands: Option<u64>,
 }
 
 /// An instruction, which many units may have.
@@ -112,8 +116,15 @@ pub enum Turn {
 /// Something that happens at an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    pub index: usize,
+    index: u16,
     pub what: What,
+}
+
+impl Step {
+    #[inline]
+    pub fn index(&self) -> usize {
+        self.index.into()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,18 +137,30 @@ pub enum What {
     Meet { address: u64 },
     /// It may put a register aside or bring it back.
     Keep,
-    /// It writes to memory: which access of the plan.
-    Write { access: usize },
+    /// It writes so many bytes to memory, so far behind one of the values of the plan.
+    Write { value: u16, size: u16, plus: u64 },
+    /// It writes to a string: which access of the plan.
+    WriteString { access: u16 },
     /// It changes registers that have to be brought back.
     Change(Changed),
-    /// It is a branch.
-    Branch { meet: Option<u64> },
+    /// It is a branch, whose ways meet there.
+    Branch { meet: u64 },
+    /// They do at the function's end.
+    BranchToEnd,
     /// It is a call, behind which that is executed.
     Call { back: u64 },
 }
 
+/// The numbers of instructions whose surroundings have changed.
+#[derive(Default)]
+pub struct Renewed {
+    pub all: FxHashSet<u32>,
+    /// Those that decide over others than before. At the rest the ways from these may meet.
+    pub deciding: FxHashSet<u32>,
+}
+
 /// What was found out about an instruction when it was executed.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surrounding {
     turn: Turn,
     shown: bool,
@@ -203,25 +226,30 @@ impl Library {
         }
     }
 
-    /// Looks at the surroundings of instructions again where they have changed: the numbers of
-    /// these.
-    pub fn renew(&mut self, ways: &dyn Ways) -> FxHashSet<u32> {
-        let changed = |known: &&Arc<Known>| ways.has_changed(known.address);
-        let numbers = self.all.iter().filter(changed).map(|known| known.number);
-        let numbers: FxHashSet<u32> = numbers.collect();
-        for number in &numbers {
-            let insn = self.numbered(*number).insn;
-            let known = self.make(*number, &insn, Surrounding::of(&insn, ways));
-            self.all[*number as usize] = Arc::new(known);
+    /// Looks at the surroundings of instructions at some addresses again. Those that have changed
+    /// are other instructions now.
+    pub fn renew(&mut self, addresses: &[u64], ways: &dyn Ways) -> Renewed {
+        let mut renewed = Renewed::default();
+        let numbers = addresses.iter().filter_map(|address| self.by_address.get(address));
+        for number in numbers.flatten().copied().collect::<Vec<u32>>() {
+            let known = self.numbered(number);
+            let (before, now) = (known.surrounding(), Surrounding::of(&known.insn, ways));
+            if now != before {
+                renewed.all.insert(number);
+                if (now.turn, now.lands) != (before.turn, before.lands) {
+                    renewed.deciding.insert(number);
+                }
+                self.all[number as usize] = Arc::new(self.make(number, &known.insn, now));
+            }
         }
-        numbers
+        renewed
     }
 
     pub fn numbered(&self, number: u32) -> Arc<Known> {
         Arc::clone(&self.all[number as usize])
     }
 
-    pub fn add(&mut self, insn: &Instruction, surrounding: Surrounding) -> Arc<Known> {
+    fn add(&mut self, insn: &Instruction, surrounding: Surrounding) -> Arc<Known> {
         let number = self.all.len() as u32;
         let known = self.make(number, insn, surrounding);
         self.by_address.entry(insn.ip()).or_default().push(number);
@@ -229,7 +257,8 @@ impl Library {
         Arc::clone(&self.all[number as usize])
     }
 
-    fn make(&mut self, number: u32, insn: &Instruction, surrounding: Surrounding) -> Known {
+    /// An instruction, whatever is known of others.
+    pub fn make(&mut self, number: u32, insn: &Instruction, surrounding: Surrounding) -> Known {
         let Surrounding { turn, shown, may_meet, lands } = surrounding;
         let effects = effects(insn, &mut self.factory);
         let keeping = Keeping::of(&effects);
@@ -249,7 +278,7 @@ impl Library {
         for (index, known) in instructions.iter().enumerate() {
             let keeping = &known.keeping;
             let operands = first_access[index]..first_access[index + 1];
-            let mut step = |what| steps.push(Step { index, what });
+            let mut step = |what| steps.push(Step { index: index as u16, what });
             if index > 0 && plan.may_raise_stack(index) {
                 step(What::Unwind { address: known.address });
             }
@@ -266,7 +295,7 @@ impl Library {
                 if keeping.moves() {
                     step(What::Keep);
                 } else {
-                    own.for_each(|access| step(What::Write { access }));
+                    own.for_each(|access| step(write(&accesses[access], access)));
                     if !keeping.changes.is_nothing() {
                         step(What::Change(keeping.changes));
                     }
@@ -274,7 +303,8 @@ impl Library {
             }
             match known.turn {
                 Turn::None => {}
-                Turn::Branch { meet } => step(What::Branch { meet }),
+                Turn::Branch { meet: Some(meet) } => step(What::Branch { meet }),
+                Turn::Branch { meet: None } => step(What::BranchToEnd),
                 Turn::Call => step(What::Call { back: known.insn.next_ip() }),
             }
         }
@@ -282,8 +312,8 @@ impl Library {
         let (address, is_shown) =
             instructions.first().map_or((0, true), |first| (first.address, first.shown));
         let lands = instructions.first().and_then(|first| first.lands);
-        let jumps = instructions.iter().map(|known| known.jumps_from());
-        let jumps_from = std::iter::once(None).chain(jumps).collect();
+        let jumps_from = instructions.last().and_then(|last| last.jumps_from());
+        let starts = accesses.iter().map(Planned::fixed_start).collect::<Option<_>>();
         let all = plan.accesses.iter().enumerate();
         let is_atomic = |(_, access): &(usize, &Planned)| {
             instructions[usize::from(access.instruction)].is_atomic()
@@ -292,20 +322,69 @@ impl Library {
         let last = instructions.last().map(|last| last.insn.flow_control());
         let ends_with_indirect_jump = last == Some(FlowControl::IndirectBranch);
         Unit {
-            instructions,
             address,
-            is_shown,
+            steps: taken_together(&steps),
             jumps_from,
-            plan,
-            first_access,
-            steps,
+            lands,
+            is_shown,
+            ends_with_indirect_jump,
             has_strings,
+            has_lanes: instructions.iter().any(|known| Lanes::of(&known.insn).is_some()),
+            starts: starts.unwrap_or_default(),
+            plan,
+            instructions,
+            single_steps: steps.into(),
+            first_access,
             first_id: 0,
             atomics,
-            ends_with_indirect_jump,
-            lands,
         }
     }
+}
+
+/// The ids of a unit's records, one behind the other: its number, and how many of so many
+/// instructions were executed.
+pub fn ids(number: usize, instructions: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..=instructions).map(move |executed| (number, executed))
+}
+
+impl Unit {
+    /// The steps of its first instructions.
+    #[inline]
+    pub fn steps(&self, executed: usize) -> &[Step] {
+        if executed == self.instructions.len() {
+            return &self.steps;
+        }
+        let end = self.single_steps.partition_point(|step| step.index() < executed);
+        &self.single_steps[..end]
+    }
+}
+
+fn write(planned: &Planned, access: usize) -> What {
+    match (planned.fixed_start(), planned.fixed_size()) {
+        (Some(Start { value, plus }), Some(size)) => What::Write { value, size, plus },
+        _ => What::WriteString { access: access as u16 },
+    }
+}
+
+/// Changes of registers that nobody asks for in between are one.
+fn taken_together(steps: &[Step]) -> Box<[Step]> {
+    let mut together: Vec<Step> = Vec::new();
+    let mut last_change: Option<usize> = None;
+    for step in steps {
+        match (step.what, last_change) {
+            (What::Change(more), Some(at)) => {
+                if let What::Change(changes) = &mut together[at].what {
+                    changes.change(more);
+                }
+                continue;
+            }
+            (What::Change(_), None) => last_change = Some(together.len()),
+            (What::Keep | What::Call { .. } | What::Unwind { .. }, _) => last_change = None,
+            _ => {}
+        }
+        together.push(*step);
+    }
+    together.into()
 }
 
 fn moves_stack(effects: &Effects) -> bool {

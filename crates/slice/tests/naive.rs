@@ -25,6 +25,8 @@ mod kernel;
 mod lanes;
 #[path = "naive/machine.rs"]
 mod machine;
+#[path = "naive/masked.rs"]
+mod masked;
 #[path = "naive/moves.rs"]
 mod moves;
 #[path = "naive/others.rs"]
@@ -51,6 +53,8 @@ mod tables;
 mod vectors;
 #[path = "naive/ways.rs"]
 mod ways;
+#[path = "naive/wide.rs"]
+mod wide;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -92,6 +96,10 @@ fn compare_all(programs: &[PathBuf], levels: &[&[&'static str]]) -> Vec<String> 
                         level.iter().copied().chain(wished.iter().map(String::as_str)).collect();
                     let name = program.file_name().expect("a name").to_string_lossy();
                     let level = level.join(" ");
+                    if options.iter().any(|option| option.contains("avx512")) && !wide::is_there() {
+                        println!("{name} {level}: cannot be executed, this CPU lacks AVX-512");
+                        continue;
+                    }
                     let compared = std::panic::catch_unwind(|| {
                         compare::compare(&stepped::stepped(program, &options))
                     });

@@ -6,13 +6,13 @@
 use iced_x86::{FlowControl, InstructionInfoFactory, Register, UsedMemory};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use why_effects::{Cell, Effects, Place, Size, effects};
+use why_effects::{Cell, Effects, Place, Size, cells, effects};
 use why_flow::{Graph, PostDominators};
 use why_slice::Ways;
 use why_slice::reasons::{Reason, Why};
 use why_slice::region::{Builder, Criterion, Options, Region, Slice};
 use why_trace::shape::{Planner, Shape};
-use why_trace::{FIRST_UNIT_ID, STACK, THREAD};
+use why_trace::{FIRST_UNIT_ID, REPEATED, STACK, THREAD};
 
 #[path = "../../flow/tests/support/image.rs"]
 mod image;
@@ -22,7 +22,7 @@ mod stepped;
 use image::Image;
 use stepped::{Step, Stepped, stepped};
 
-const PROGRAMS: [(&str, &str); 7] = [
+const PROGRAMS: [(&str, &str); 8] = [
     (
         "loop",
         "int result, other; int main(void) { int s = 0, t = 1; for (int i = 0; i < 20; i++) { if (i % 3) s += i; else t ^= i; } other = t; result = s; return 0; }",
@@ -50,6 +50,10 @@ const PROGRAMS: [(&str, &str); 7] = [
     (
         "floats",
         "int result; static double at[8]; int main(void) { double s = 0; for (int i = 0; i < 8; i++) at[i] = i * 0.5 + 1; for (int i = 0; i < 8; i++) if (at[i] > 2.0) s += at[i] * at[7 - i]; result = (int)s; return 0; }",
+    ),
+    (
+        "slots",
+        "int result; volatile long in[4] = { 3, 5, 7, 9 }, noise; __attribute__((noipa)) static void one(void) { __asm__ volatile(\"\" ::: \"rbx\", \"r12\"); } __attribute__((noipa)) static void other(int i) { __asm__ volatile(\"\" ::: \"r13\", \"r14\"); if (i & 1) noise++; __asm__ volatile(\"\" ::: \"r13\", \"r14\"); } int main(void) { long late = 0; for (int i = 0; i < 20; i++) { long a = in[0], b = in[1], c = in[2], d = in[3]; if (noise < 0) noise = 1; one(); other(i); if (i == 16) late = ~a; if (i == 17) late = ~b; if (i == 18) late = ~c; if (i == 19) late = ~d; in[0] = a * 3 + d; in[1] = b + a; in[2] = c ^ b; in[3] = d - c; } result = in[0] + late; return 0; }",
     ),
 ];
 
@@ -82,29 +86,50 @@ fn value(registers: &libc::user_regs_struct, register: Register) -> u64 {
     }
 }
 
+/// How far a unit of a trace goes.
+#[derive(Clone, Copy)]
+enum Units {
+    /// To where execution may go on elsewhere.
+    Straight,
+    /// Through jumps, calls and returns.
+    Long,
+}
+
+impl Units {
+    /// How many steps from one on are a unit.
+    fn length(self, steps: &[Step]) -> usize {
+        use FlowControl as F;
+        let goes_on = |step: &Step| match (self, step.insn.flow_control()) {
+            (_, F::Next) | (Units::Long, F::UnconditionalBranch | F::Call | F::Return) => true,
+            (Units::Straight | Units::Long, _) => false,
+        };
+        let longest = match self {
+            Units::Straight => 12,
+            Units::Long => 60,
+        };
+        let others = steps.len().min(longest) - 1;
+        1 + steps.iter().take(others).take_while(|step| goes_on(step)).count()
+    }
+}
+
 /// The product's way: the steps as records of a trace.
-fn region(run: &Stepped) -> Region {
+fn region(run: &Stepped, units: Units) -> Region {
     let file = tempfile::tempfile().unwrap();
     let ways = OfImage { image: &run.image };
     let mut builder = Builder::create(ways, CHUNK, file.try_clone().unwrap()).unwrap();
-    let mut ids: HashMap<(u64, usize), u32> = HashMap::new();
+    let mut ids: HashMap<Vec<u64>, u32> = HashMap::new();
     let mut next_id = FIRST_UNIT_ID;
     builder.record(THREAD, &[1]).unwrap();
     builder.record(STACK, &[run.steps[0].registers.rsp]).unwrap();
     let mut at = 0;
     while at < run.steps.len() {
-        let mut length = 1;
-        while length < 12
-            && run.steps[at + length - 1].insn.flow_control() == FlowControl::Next
-            && at + length < run.steps.len()
-        {
-            length += 1;
-        }
+        let length = units.length(&run.steps[at..]);
         let steps = &run.steps[at..at + length];
         let mut planner = Planner::default();
         steps.iter().for_each(|step| planner.instruction(&step.insn));
         let shape: Arc<Shape> = Arc::new(planner.finish());
-        let first = *ids.entry((steps[0].insn.ip(), length)).or_insert_with(|| {
+        let addresses = steps.iter().map(|step| step.insn.ip()).collect();
+        let first = *ids.entry(addresses).or_insert_with(|| {
             builder.learn(&[Arc::clone(&shape)]);
             let first = next_id;
             next_id += length as u32 + 1;
@@ -467,7 +492,7 @@ fn slices_are_those_of_the_naive_way() {
     for (name, source) in PROGRAMS {
         for level in ["-O0", "-O1", "-O2"] {
             let run = stepped(source, &[level]);
-            let region = region(&run);
+            let region = region(&run, Units::Straight);
             let naive = Naive::of(&run, None);
             assert_eq!(region.length, run.steps.len() as u64);
             let at = run.image.symbol("result");
@@ -547,6 +572,65 @@ fn are_those_of_instances(slice: &Slice, instances: &Slice) {
     }
 }
 
+/// The same forwards, where it is the first instance that counts, which comes first there.
+fn are_those_of_first_instances(slice: &Slice, instances: &Slice) {
+    let told = |slice: &Slice| -> BTreeSet<_> {
+        slice.reasons.iter().map(|reason| (reason.address, reason.site)).collect()
+    };
+    assert_eq!(told(slice), told(instances));
+    are_those_of_instances(slice, instances);
+}
+
+/// A register that was put aside when it was touched, and at the same place again when it was not.
+const PUT_ASIDE_AGAIN: &str = "volatile int source = 3, other = 4, noise; int result, clean; __attribute__((noipa)) static int used(int n) { noise = n; return n; } __attribute__((noipa)) static int keeps(int n) { int k = noise; used(n); return k; } __attribute__((noipa)) static void overwrites(void) { volatile long all[32]; for (int i = 0; i < 32; i++) all[i] = 0; } __attribute__((noipa)) static int around(volatile int *from) { int a = *from; keeps(1); return a; } int main(void) { result = around(&source); overwrites(); clean = around(&other); return 0; }";
+
+#[test]
+fn what_is_put_aside_again_is_not_what_was_touched() {
+    let run = stepped(PUT_ASIDE_AGAIN, &["-O2"]);
+    let at = run.image.symbol("source");
+    let mut factory = InstructionInfoFactory::new();
+    let reads = |step: &usize| {
+        let told = effects(&run.steps[*step].insn, &mut factory);
+        let next = run.steps.get(step + 1);
+        operands(&run.steps[*step], &mut factory, &told, next).contains(&(at, 4))
+    };
+    let step = (0..run.steps.len()).find(reads).expect("it is read");
+    let bytes = (at..at + 4).map(Byte::Memory).collect();
+    let expected = Naive::of(&run, Some(&Source { step, bytes })).forward(step, false);
+    let memory = std::iter::once(at..at + 4).collect();
+    let source = Criterion { position: step as u64, thread: 1, memory, ..Criterion::default() };
+    for units in [Units::Straight, Units::Long] {
+        let options = Options { thin: true, ..Options::default() };
+        let slice = region(&run, units).forward(&source, options).unwrap();
+        let found = slice.instructions.iter().map(|(position, _)| *position as usize);
+        assert_eq!(found.collect::<BTreeSet<usize>>(), expected);
+    }
+}
+
+/// Several slices that are made in one go are the same as one by one.
+#[test]
+fn forward_slices_at_once_are_those_of_each() {
+    for (name, source) in PROGRAMS {
+        let run = stepped(source, &["-O1"]);
+        let region = region(&run, Units::Long);
+        let at = |step: usize| Criterion {
+            position: step as u64,
+            thread: 1,
+            cells: vec![0..8, 24..32, 128..136],
+            ..Criterion::default()
+        };
+        let steps = (0..run.steps.len()).step_by(1 + run.steps.len() / 12);
+        let sources: Vec<Vec<Criterion>> = steps.map(|step| vec![at(step), at(step + 9)]).collect();
+        let sources: Vec<&[Criterion]> = sources.iter().map(Vec::as_slice).collect();
+        let options = Options { reasons: Why::Code, ..Options::default() };
+        let together = region.forward_each(&sources, options).unwrap();
+        assert!(together.iter().any(|slice| slice.count > 0), "{name}");
+        for (source, slice) in sources.iter().zip(&together) {
+            assert_eq!(*slice, region.forward_of(source, options).unwrap(), "{name}");
+        }
+    }
+}
+
 /// What is made of some operands, each as it was before a step read it.
 #[test]
 fn forward_slices_are_those_of_the_naive_way() {
@@ -555,7 +639,7 @@ fn forward_slices_are_those_of_the_naive_way() {
     for (name, source) in PROGRAMS {
         for level in ["-O0", "-O2"] {
             let run = stepped(source, &[level]);
-            let region = region(&run);
+            let regions = [Units::Straight, Units::Long].map(|units| region(&run, units));
             // What is only brought back is nothing to begin with.
             let pairs = Naive::of(&run, None).pairs;
             let some = (0..run.steps.len()).step_by(1 + run.steps.len() / 24);
@@ -568,14 +652,15 @@ fn forward_slices_are_those_of_the_naive_way() {
                 };
                 let bytes = (at..at + size).map(Byte::Memory).collect();
                 let naive = Naive::of(&run, Some(&Source { step, bytes }));
-                for data in [false, true] {
-                    let source = Criterion {
-                        position: step as u64,
-                        thread: 1,
-                        memory: std::iter::once(at..at + size).collect(),
-                        ..Criterion::default()
-                    };
-                    let options = Options { data, ..Options::default() };
+                let source = Criterion {
+                    position: step as u64,
+                    thread: 1,
+                    memory: std::iter::once(at..at + size).collect(),
+                    ..Criterion::default()
+                };
+                let all = regions.iter().flat_map(|region| [(region, false), (region, true)]);
+                for (region, data) in all {
+                    let options = Options { data, reasons: Why::Code, ..Options::default() };
                     let slice = region.forward(&source, options).unwrap();
                     let found: BTreeSet<usize> =
                         slice.instructions.iter().map(|(position, _)| *position as usize).collect();
@@ -588,6 +673,9 @@ fn forward_slices_are_those_of_the_naive_way() {
                         run.steps.len()
                     );
                     compared += expected.len();
+                    let instances = Options { reasons: Why::Instances, ..options };
+                    let instances = region.forward(&source, instances).unwrap();
+                    are_those_of_first_instances(&slice, &instances);
                 }
             }
         }
@@ -595,32 +683,90 @@ fn forward_slices_are_those_of_the_naive_way() {
     assert!(compared > 1000, "{compared}");
 }
 
-/// A string instruction that is interrupted is not known to have done what it did.
-#[test]
-fn what_is_not_known_is_named() {
-    let insn = iced_x86::Decoder::with_ip(64, &[0xf3, 0xa4], 0x1000, 0).decode(); // rep movsb
-    let mut planner = Planner::default();
-    planner.instruction(&insn);
-    let shape = Arc::new(planner.finish());
+/// A string instruction of one thread that is interrupted with four of its eight bytes copied from
+/// 0x4000 to 0x5000, then an instruction of another thread, then the rest of the first unless it is
+/// never completed.
+fn interrupted(between: &[u8], is_completed: bool) -> Region {
     struct Nowhere;
     impl Ways for Nowhere {
         fn meet(&self, _: u64) -> Option<u64> {
             None
         }
     }
+    let shape = |at: u64, code: &[u8]| {
+        let mut planner = Planner::default();
+        planner.instruction(&iced_x86::Decoder::with_ip(64, code, at, 0).decode());
+        Arc::new(planner.finish())
+    };
+    let copy = shape(0x1000, &[0xf3, 0xa4]); // rep movsb
+    let between = shape(0x2000, between);
     let mut builder = Builder::new(Nowhere, CHUNK);
-    builder.learn(&[Arc::clone(&shape)]);
-    let slots = vec![0x5000; shape.told[0].len()];
-    builder.record(FIRST_UNIT_ID, &slots).unwrap();
-    builder.record(why_trace::REPEATED, &[0x5004]).unwrap();
-    let slots = vec![0x5004; shape.slots_before(1) + 1];
-    builder.record(FIRST_UNIT_ID + 1, &slots).unwrap();
-    let region = builder.finish().unwrap();
-    let criterion = Criterion { position: 1, ..Criterion::default() };
-    for slice in [region.slice(&criterion, Options::default()), {
-        let source = Criterion { position: 0, ..criterion };
-        region.forward(&source, Options::default())
-    }] {
-        assert_eq!(slice.unwrap().passed_over, BTreeSet::from([0x1000]));
+    builder.learn(&[Arc::clone(&copy), between]);
+    let pointers = |done: u64| {
+        let value = |register: &iced_x86::Register| match register {
+            iced_x86::Register::RDI => 0x5000 + done,
+            _ => 0x4000 + done,
+        };
+        copy.told[0].iter().map(value).collect::<Vec<u64>>()
+    };
+    let mut record = |id: u32, slots: &[u64]| builder.record(id, slots).unwrap();
+    record(THREAD, &[1]);
+    record(FIRST_UNIT_ID, &pointers(0));
+    record(REPEATED, &[0x5004]);
+    record(THREAD, &[2]);
+    record(FIRST_UNIT_ID + 3, &[0x5002]);
+    record(THREAD, &[1]);
+    if is_completed {
+        record(FIRST_UNIT_ID + 1, &[pointers(4), vec![0x5008]].concat());
+    }
+    builder.finish().unwrap()
+}
+
+/// What one thread sees of a copy that is interrupted is made by it, though it is completed later.
+#[test]
+fn what_was_interrupted_is_one_instance() {
+    let copied = |region: &Region, at: u64| {
+        let memory = std::iter::once(at..at + 1).collect();
+        let criterion = Criterion { position: 2, thread: 1, memory, ..Criterion::default() };
+        region.slice(&criterion, Options::default()).unwrap()
+    };
+    let stored = interrupted(&[0x88, 0x03], true); // mov [rbx], al
+    for (at, instructions) in
+        [(0x5001, vec![(1, 0x1000)]), (0x5002, vec![(0, 0x2000)]), (0x5006, vec![(1, 0x1000)])]
+    {
+        let slice = copied(&stored, at);
+        assert_eq!((slice.count, slice.instructions), (1, instructions), "{at:x}");
+        assert!(slice.passed_over.is_empty());
+    }
+    let loaded = interrupted(&[0x8a, 0x03], true); // mov al, [rbx]
+    let cells = vec![cells::of(iced_x86::Register::AL).unwrap()];
+    let criterion = Criterion { position: 2, thread: 2, cells, ..Criterion::default() };
+    let slice = loaded.slice(&criterion, Options::default()).unwrap();
+    assert_eq!(slice.instructions, [(1, 0x1000), (0, 0x2000)]);
+    let source = |at: u64| {
+        let memory = std::iter::once(at..at + 1).collect();
+        let source = Criterion { thread: 1, memory, ..Criterion::default() };
+        loaded.forward(&source, Options::default()).unwrap().instructions
+    };
+    assert_eq!(source(0x4002), [(1, 0x1000), (0, 0x2000)]);
+    assert_eq!(source(0x4006), [(1, 0x1000)]);
+    assert_eq!(source(0x5002), []);
+}
+
+/// Of a string instruction that was interrupted and not completed there is no instance.
+#[test]
+fn what_is_not_known_is_named() {
+    let named = BTreeSet::from([0x1000]);
+    let [never, later] = [false, true].map(|is_completed| {
+        interrupted(&[0x8a, 0x03], is_completed) // mov al, [rbx]
+    });
+    let (source, criterion) =
+        (Criterion::default(), Criterion { position: 1, ..Criterion::default() });
+    for slice in [
+        never.slice(&criterion, Options::default()),
+        never.forward(&source, Options::default()),
+        later.slice(&criterion, Options::default()),
+    ] {
+        assert_eq!(slice.unwrap().passed_over, named);
     }
 }

@@ -1,9 +1,10 @@
 //! The memory that an instruction accesses, from the registers it uses.
 
 use crate::register::{RDI, RSI, number, part};
-use crate::shape::{bit_offset, is_access, is_gather_or_scatter, lane_mask, packs_lanes};
-use iced_x86::{Instruction, OpAccess, OpKind, Register, UsedMemory};
+use crate::shape::{bit_offset, is_access};
+use iced_x86::{Instruction, OpAccess, Register, UsedMemory};
 use std::fmt;
+use why_effects::{Lanes, Order};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -58,34 +59,17 @@ pub fn accesses(
     for m in memory.iter().filter(|m| is_access(m.access())) {
         let kind = kind(m.access());
         let size = m.memory_size().size() as u64;
-        let element = m.memory_size().element_size() as u64;
-        if is_gather_or_scatter(insn) {
-            let lanes = vector_lanes(insn, m, element);
-            let active = (0..lanes).filter(|&lane| is_active(insn, registers, lane, element));
-            pieces.extend(active.map(|lane| (address(m, lane, registers), element, kind)));
+        if let Some(lanes) = Lanes::of(insn) {
+            let places = selected_lanes(&lanes, m, registers);
+            pieces.extend(places.into_iter().map(|(address, size)| (address, size, kind)));
             continue;
         }
         let start = address(m, 0, registers);
-        if let Some(register) = bit_offset(insn) {
-            pieces.push((selected(start, size, register, registers), size, kind));
-        } else if lane_mask(insn).is_some() {
-            // Where lanes are bytes, they are so by the instruction and not by its operand.
-            let element =
-                if insn.op_mask() == Register::None && is_byte_masked(insn) { 1 } else { element };
-            let active = |lane: &u64| is_active(insn, registers, *lane as usize, element);
-            let lanes: Vec<u64> = (0..size / element).filter(active).collect();
-            if packs_lanes(insn) {
-                let packed = lanes.len() as u64 * element;
-                pieces.extend((packed > 0).then_some((start, packed, kind)));
-            } else {
-                let runs = lanes.chunk_by(|one, next| one + 1 == *next);
-                pieces.extend(
-                    runs.map(|run| (start + run[0] * element, run.len() as u64 * element, kind)),
-                );
-            }
-        } else {
-            pieces.push((start, size, kind));
-        }
+        let start = match bit_offset(insn) {
+            Some(register) => selected(start, size, register, registers),
+            None => start,
+        };
+        pieces.push((start, size, kind));
     }
     pieces.sort_unstable_by_key(|&(address, size, kind)| (address, size, kind));
     pieces
@@ -118,30 +102,34 @@ fn element(vector: &[u64], index: usize, size: usize) -> u64 {
     if size == 8 { word } else { word & ((1 << (8 * size)) - 1) }
 }
 
-/// How many elements a gather or scatter has.
-fn vector_lanes(insn: &Instruction, m: &UsedMemory, element: u64) -> usize {
-    let data =
-        if insn.op0_kind() == OpKind::Register { insn.op0_register() } else { insn.op1_register() };
-    let indices = m.index().size() / m.vsib_size() as usize;
-    indices.min(data.size() / element as usize)
-}
-
-/// Whether a lane takes part, by the mask.
-fn is_active(insn: &Instruction, registers: &dyn Registers, lane: usize, size: u64) -> bool {
-    let Some(mask) = lane_mask(insn) else {
-        return true;
-    };
-    let bits = registers.vector(mask);
-    if mask.is_k() {
-        bits[0] >> lane & 1 == 1
-    } else {
-        element(bits, lane, size as usize) >> (8 * size - 1) & 1 == 1
+/// Where the lanes are that take part, and how large; those that lie side by side are one.
+fn selected_lanes(lanes: &Lanes, m: &UsedMemory, registers: &dyn Registers) -> Vec<(u64, u64)> {
+    let size = u64::from(lanes.size);
+    let active: Vec<u64> =
+        (0..u64::from(lanes.count)).filter(|lane| is_active(lanes, registers, *lane)).collect();
+    let start = || address(m, 0, registers);
+    match lanes.order {
+        Order::Indexed => {
+            active.iter().map(|lane| (address(m, *lane as usize, registers), size)).collect()
+        }
+        Order::Packed if active.is_empty() => Vec::new(),
+        Order::Packed => vec![(start(), active.len() as u64 * size)],
+        Order::Each => {
+            let runs = active.chunk_by(|one, next| one + 1 == *next);
+            let place = |run: &[u64]| (start() + run[0] * size, run.len() as u64 * size);
+            runs.map(place).collect()
+        }
     }
 }
 
-fn is_byte_masked(insn: &Instruction) -> bool {
-    use iced_x86::Mnemonic as M;
-    matches!(insn.mnemonic(), M::Maskmovq | M::Maskmovdqu | M::Vmaskmovdqu)
+/// Whether a lane takes part, by the mask.
+fn is_active(lanes: &Lanes, registers: &dyn Registers, lane: u64) -> bool {
+    let bits = registers.vector(lanes.mask);
+    if lanes.mask.is_k() {
+        bits[0] >> lane & 1 == 1
+    } else {
+        element(bits, lane as usize, lanes.size as usize) >> (8 * lanes.size - 1) & 1 == 1
+    }
 }
 
 /// The address of the element that holds the selected bit.

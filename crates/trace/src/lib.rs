@@ -17,6 +17,7 @@ pub mod access;
 pub mod follow;
 mod known;
 mod lanes;
+pub mod nowhere;
 pub mod number;
 pub mod packed;
 pub mod plan;

@@ -15,6 +15,8 @@ pub trait Number: Copy {
     fn shifted_right(self, by: Self) -> Self;
     /// The same, with the highest bit as a sign.
     fn shifted_right_signed(self, by: Self) -> Self;
+    /// How many bits are set.
+    fn set_bits(self) -> Self;
 
     /// The lowest bits.
     fn lowest(self, bits: u32) -> Self {
@@ -71,5 +73,9 @@ impl Number for u64 {
 
     fn shifted_right_signed(self, by: u64) -> u64 {
         (self as i64 >> (by & 63)) as u64
+    }
+
+    fn set_bits(self) -> u64 {
+        self.count_ones().into()
     }
 }

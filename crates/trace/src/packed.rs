@@ -83,6 +83,12 @@ impl Packer {
         rest.is_empty()
     }
 
+    /// The ids of the records that the chunk holds so far.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        let kinds = (0..).zip(&self.values.kinds);
+        kinds.filter(|(_, kind)| **kind != 0).map(|(id, _)| id)
+    }
+
     /// The chunk; the next one begins.
     pub fn finish(&mut self) -> std::io::Result<Vec<u8>> {
         put(&mut self.surprises, self.foretold);
@@ -298,6 +304,7 @@ fn take(stream: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::header;
+    use std::collections::BTreeSet;
 
     fn bytes(records: &[(u32, Vec<u64>)]) -> Vec<u8> {
         let word = |(id, slots): &(u32, Vec<u64>)| {
@@ -340,6 +347,8 @@ mod tests {
         for count in [0, 1, 2, 10, 1000, 20_000] {
             let records = some_records(&mut random, count);
             assert!(packer.add_all(&bytes(&records)));
+            let ids: BTreeSet<u32> = records.iter().map(|(id, _)| *id).collect();
+            assert!(packer.ids().eq(ids));
             let chunk = packer.finish().unwrap();
             assert_eq!(unpacked(&chunk), Ok(records));
         }

@@ -5,31 +5,39 @@
 //! [`Symbol`]s; for a record only what is left is computed. Most addresses are a slot and a
 //! number.
 
+mod lanes;
+
 use crate::known::Known;
 use crate::number::Number;
 use crate::register::{RSP, number, part};
-use crate::shape::{
-    Shape, bit_offset, is_access, is_gather_or_scatter, lane_mask, repeated_pointer,
-};
+use crate::shape::{Shape, bit_offset, is_access, repeated_pointer};
 use crate::symbol::{Operation, Operations, Symbol, Term};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register, UsedMemory};
 use serde::{Deserialize, Serialize};
+use why_effects::Lanes;
 
 /// The first values of a record: what its thread had before.
 const STACK: u16 = 0;
 const FS: u16 = 1;
 const GS: u16 = 2;
-const FIRST_SLOT: u16 = 3;
+/// What is there is no value, and nothing is added to it.
+const NOTHING: u16 = 3;
+const FIRST_SLOT: u16 = 4;
 
 pub struct Plan {
     operations: Vec<Operation>,
-    /// How many of them each number of instructions needs.
+    /// The stack pointer behind all instructions; none where the trace tells it.
+    last_stack: Option<Term>,
+    /// How many values there are, with those that are computed.
+    values: usize,
+    /// How many of the operations each number of instructions needs.
     needed: Vec<u16>,
+    /// Where what is told behind each number of instructions begins among the values.
+    first_slot: Vec<u16>,
     pub accesses: Vec<Planned>,
     /// The stack pointer behind each number of instructions; none where the trace tells it.
     stack: Vec<Option<Term>>,
-    slots: u16,
-    /// Instructions whose accesses depend on vectors, which are not planned.
+    /// Instructions behind which what is planned may be wrong.
     pub unplanned: Vec<u8>,
 }
 
@@ -61,9 +69,43 @@ pub struct Before {
     pub gs: u64,
 }
 
-/// Room for the values of a record.
-#[derive(Default)]
+/// Where an access begins: one of the values, and how far behind that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    pub value: u16,
+    pub plus: u64,
+}
+
+impl Start {
+    #[inline]
+    pub fn of(self, values: &Values) -> u64 {
+        values.0[usize::from(self.value)].wrapping_add(self.plus)
+    }
+}
+
+/// The values of a record. What is behind them is left from others.
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Values(Vec<u64>);
+
+impl Values {
+    /// The slots of a record.
+    #[inline]
+    pub fn tell(&mut self, slots: &[u64]) {
+        let first = usize::from(FIRST_SLOT);
+        if self.0.len() < first + slots.len() {
+            self.0.resize(first + slots.len(), 0);
+        }
+        let told = &mut self.0[first..];
+        // Most are few, and to copy these one by one is faster.
+        match *slots {
+            [] => {}
+            [one] => told[0] = one,
+            [one, two] => told[..2].copy_from_slice(&[one, two]),
+            [one, two, three] => told[..3].copy_from_slice(&[one, two, three]),
+            _ => told[..slots.len()].copy_from_slice(slots),
+        }
+    }
+}
 
 impl Plan {
     pub fn of(shape: &Shape, factory: &mut InstructionInfoFactory) -> Plan {
@@ -76,9 +118,11 @@ impl Plan {
             accesses: Vec::new(),
             unplanned: Vec::new(),
             repeated: None,
+            vectors: Vec::new(),
         };
-        let (mut needed, mut stack) = (Vec::new(), Vec::new());
+        let (mut needed, mut first_slot, mut stack) = (Vec::new(), Vec::new(), Vec::new());
         for (index, told) in shape.told.iter().enumerate() {
+            first_slot.push(planner.next_slot);
             told.iter().for_each(|register| planner.tell(*register));
             needed.push(operations.count() as u16);
             stack.push(planner.known.value(RSP).map(|symbol| symbol.term));
@@ -89,30 +133,60 @@ impl Plan {
         let Planner { mut accesses, unplanned, .. } = planner;
         accesses.sort_by_key(|planned| (planned.instruction, planned.operand));
         let operations = operations.into_all();
-        Plan { operations, needed, accesses, stack, slots: slots as u16, unplanned }
+        let values = usize::from(FIRST_SLOT) + slots + operations.len();
+        let last_stack = stack.last().copied().flatten();
+        Plan { operations, last_stack, values, needed, first_slot, accesses, stack, unplanned }
     }
 
-    /// Computes what the addresses of a record's accesses follow from, for so many executed
-    /// instructions. The stack pointer behind it, if it is known.
+    /// Computes what the addresses of a record's accesses follow from, whose slots were told, if
+    /// all instructions were executed. The stack pointer behind it, if it is known.
     #[inline]
-    pub fn compute(
+    pub fn compute(&self, before: Before, values: &mut Values) -> Option<u64> {
+        self.compute_some(before, self.operations.len(), values);
+        self.last_stack.map(|stack| stack.of(&values.0))
+    }
+
+    /// The same for so many executed instructions: the others have told nothing.
+    pub fn compute_part(
         &self,
         before: Before,
         executed: usize,
-        slots: &[u64],
         values: &mut Values,
     ) -> Option<u64> {
-        let values = &mut values.0;
-        values.clear();
-        values.extend([before.stack, before.fs, before.gs]);
-        values.extend(slots);
-        // What was not executed has told nothing.
-        values.resize(usize::from(FIRST_SLOT + self.slots), 0);
-        for operation in &self.operations[..usize::from(self.needed[executed])] {
-            let value = operation.compute(values);
-            values.push(value);
+        self.compute_some(before, self.needed[executed].into(), values);
+        self.stack[executed].map(|stack| stack.of(&values.0))
+    }
+
+    /// The same if the instruction behind these was interrupted when its pointer was this.
+    pub fn compute_interrupted(
+        &self,
+        before: Before,
+        executed: usize,
+        pointer: u64,
+        values: &mut Values,
+    ) {
+        let behind = executed + 1;
+        let slot = usize::from(self.first_slot[behind]);
+        if values.0.len() < self.values {
+            values.0.resize(self.values, 0);
         }
-        self.stack[executed].map(|stack| stack.of(values))
+        // It is what would be told first behind the instruction.
+        if let Some(value) = values.0.get_mut(slot) {
+            *value = pointer;
+        }
+        self.compute_some(before, self.needed[behind].into(), values);
+    }
+
+    #[inline]
+    fn compute_some(&self, before: Before, operations: usize, Values(values): &mut Values) {
+        if values.len() < self.values {
+            values.resize(self.values, 0);
+        }
+        values[..4].copy_from_slice(&[before.stack, before.fs, before.gs, 0]);
+        let first = self.values - self.operations.len();
+        for (operation, at) in self.operations[..operations].iter().zip(first..) {
+            values[at] = operation.compute(values);
+        }
     }
 }
 
@@ -164,6 +238,12 @@ impl Planned {
         }
     }
 
+    /// Where it begins, if its size is always the same.
+    pub fn fixed_start(&self) -> Option<Start> {
+        let Term { value, plus } = self.address;
+        self.fixed_size().map(|_| Start { value: value.unwrap_or(NOTHING), plus })
+    }
+
     /// Its lowest address.
     #[inline]
     pub fn start(&self, values: &Values) -> u64 {
@@ -209,6 +289,8 @@ struct Planner<'a> {
     unplanned: Vec<u8>,
     /// A string instruction whose pointer is told next: where it began.
     repeated: Option<Repeated<'a>>,
+    /// Vectors and masks that were told for the next instruction, and the first slot of each.
+    vectors: Vec<(Register, u16)>,
 }
 
 struct Repeated<'a> {
@@ -221,9 +303,11 @@ struct Repeated<'a> {
 
 impl<'a> Planner<'a> {
     fn tell(&mut self, register: Register) {
-        let value = self.operations.given(self.next_slot);
+        let first = self.next_slot;
+        let value = self.operations.given(first);
         self.next_slot += (register.size() / 8) as u16;
         if !register.is_gpr() {
+            self.vectors.push((register, first));
             return;
         }
         self.known.tell(number(register), value);
@@ -241,9 +325,11 @@ impl<'a> Planner<'a> {
 
     fn instruction(&mut self, index: u8, insn: &Instruction, factory: &mut InstructionInfoFactory) {
         let info = factory.info(insn);
-        let memory = info.used_memory().iter().filter(|memory| is_access(memory.access()));
-        if is_gather_or_scatter(insn) || lane_mask(insn).is_some() {
-            self.unplanned.push(index);
+        let mut memory = info.used_memory().iter().filter(|memory| is_access(memory.access()));
+        if let Some(lanes) = Lanes::of(insn) {
+            if let Some(memory) = memory.next() {
+                self.lanes(index, &lanes, memory);
+            }
         } else if let Some(pointer) = repeated_pointer(insn) {
             let element = insn.memory_size().size() as u8;
             let start = self.known.value(pointer).expect("what addresses need is told");
@@ -271,19 +357,28 @@ impl<'a> Planner<'a> {
         if matches!(insn.mnemonic(), Mnemonic::Wrfsbase | Mnemonic::Wrgsbase) {
             self.unplanned.push(index);
         }
+        self.vectors.clear();
         self.known.execute(insn, info.used_registers());
     }
 
     fn address(&self, memory: &UsedMemory) -> Symbol<'a> {
-        let value = |register: Register| match register.is_gpr() {
+        self.sum(memory, self.value(memory.index()))
+    }
+
+    fn value(&self, register: Register) -> Symbol<'a> {
+        match register.is_gpr() {
             true => {
                 let whole = self.known.value(number(register));
                 part(register, whole.expect("what addresses need is told"))
             }
             false => Symbol::constant(0),
-        };
-        let sum = value(memory.base())
-            .plus(value(memory.index()).times(u64::from(memory.scale())))
+        }
+    }
+
+    fn sum(&self, memory: &UsedMemory, index: Symbol<'a>) -> Symbol<'a> {
+        let sum = self
+            .value(memory.base())
+            .plus(index.times(u64::from(memory.scale())))
             .plus(Symbol::constant(memory.displacement()));
         let short = memory.base().is_gpr32() || memory.index().is_gpr32();
         let address = if short { sum.lowest(32) } else { sum };

@@ -4,12 +4,12 @@
 use crate::known::Known;
 use crate::register::{RDI, RSI, RSP, by_number, number};
 use iced_x86::{
-    EncodingKind, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
-    UsedMemory,
+    Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
 };
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use why_effects::Lanes;
 
 /// A unit as the reader of its records knows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -154,7 +154,7 @@ fn needed(insn: &Instruction, memory: &[UsedMemory]) -> Vec<Register> {
     for m in memory.iter().filter(|m| is_access(m.access())) {
         let of_interest = |r: &Register| r.is_gpr() || r.is_vector_register();
         needed.extend([m.base(), m.index()].into_iter().filter(of_interest));
-        needed.extend(lane_mask(insn));
+        needed.extend(Lanes::of(insn).map(|lanes| lanes.mask));
         needed.extend(bit_offset(insn));
     }
     if matches!(insn.mnemonic(), Mnemonic::Wrfsbase | Mnemonic::Wrgsbase) {
@@ -193,84 +193,6 @@ pub fn bit_offset(insn: &Instruction) -> Option<Register> {
     let tests = matches!(insn.mnemonic(), M::Bt | M::Bts | M::Btr | M::Btc);
     let selects = insn.op0_kind() == OpKind::Memory && insn.op1_kind() == OpKind::Register;
     (tests && selects).then(|| insn.op1_register())
-}
-
-/// The register that says which elements of an operand in memory are accessed.
-pub fn lane_mask(insn: &Instruction) -> Option<Register> {
-    use Mnemonic as M;
-    match insn.mnemonic() {
-        M::Vmaskmovps | M::Vmaskmovpd | M::Vpmaskmovd | M::Vpmaskmovq => Some(insn.op1_register()),
-        M::Maskmovq | M::Maskmovdqu | M::Vmaskmovdqu => Some(insn.op2_register()),
-        _ if is_gather_or_scatter(insn) && insn.encoding() == EncodingKind::VEX => {
-            Some(insn.op2_register())
-        }
-        _ if is_gather_or_scatter(insn) || packs_lanes(insn) || masks_lanes(insn) => {
-            Some(insn.op_mask()).filter(|mask| *mask != Register::None)
-        }
-        _ => None,
-    }
-}
-
-pub fn is_gather_or_scatter(insn: &Instruction) -> bool {
-    insn.is_vsib()
-}
-
-/// Elements that are not masked lie side by side in memory.
-pub fn packs_lanes(insn: &Instruction) -> bool {
-    use Mnemonic as M;
-    matches!(
-        insn.mnemonic(),
-        M::Vpcompressb
-            | M::Vpcompressw
-            | M::Vpcompressd
-            | M::Vpcompressq
-            | M::Vcompressps
-            | M::Vcompresspd
-            | M::Vpexpandb
-            | M::Vpexpandw
-            | M::Vpexpandd
-            | M::Vpexpandq
-            | M::Vexpandps
-            | M::Vexpandpd
-    )
-}
-
-/// Each element in memory has its bit in the mask. For all other instructions with a mask
-/// the whole operand is taken to be accessed.
-fn masks_lanes(insn: &Instruction) -> bool {
-    use Mnemonic as M;
-    !insn.is_broadcast()
-        && matches!(
-            insn.mnemonic(),
-            M::Vmovdqu8
-                | M::Vmovdqu16
-                | M::Vmovdqu32
-                | M::Vmovdqu64
-                | M::Vmovdqa32
-                | M::Vmovdqa64
-                | M::Vmovups
-                | M::Vmovupd
-                | M::Vmovaps
-                | M::Vmovapd
-                | M::Vmovss
-                | M::Vmovsd
-                | M::Vpcmpb
-                | M::Vpcmpw
-                | M::Vpcmpd
-                | M::Vpcmpq
-                | M::Vpcmpub
-                | M::Vpcmpuw
-                | M::Vpcmpud
-                | M::Vpcmpuq
-                | M::Vpcmpeqb
-                | M::Vpcmpeqw
-                | M::Vpcmpeqd
-                | M::Vpcmpeqq
-                | M::Vpcmpgtb
-                | M::Vpcmpgtw
-                | M::Vpcmpgtd
-                | M::Vpcmpgtq
-        )
 }
 
 #[cfg(test)]

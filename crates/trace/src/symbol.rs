@@ -34,6 +34,7 @@ pub enum Operation {
     ShiftedLeft(Term, Term),
     ShiftedRight(Term, Term),
     ShiftedRightSigned(Term, Term),
+    SetBits(Term),
 }
 
 impl Operation {
@@ -52,6 +53,7 @@ impl Operation {
             O::ShiftedLeft(one, by) => one.of(values).shifted_left(by.of(values)),
             O::ShiftedRight(one, by) => one.of(values).shifted_right(by.of(values)),
             O::ShiftedRightSigned(one, by) => one.of(values).shifted_right_signed(by.of(values)),
+            O::SetBits(one) => one.of(values).set_bits(),
         }
     }
 }
@@ -179,5 +181,12 @@ impl Number for Symbol<'_> {
 
     fn shifted_right_signed(self, by: Self) -> Self {
         self.both(by, u64::shifted_right_signed, Operation::ShiftedRightSigned)
+    }
+
+    fn set_bits(self) -> Self {
+        match self.operations {
+            None => Symbol::constant(self.term.plus.set_bits()),
+            Some(operations) => operations.add(Operation::SetBits(self.term), 0),
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! `[PROC/]PLACE[#N][:VALUE]`
 
 use std::ops::Range;
+use why_record::event::Stream;
 use why_record::position::Moment;
 use why_record::registers::NAMES;
 use why_symbols::Expression;
@@ -18,6 +19,8 @@ pub enum Place {
     Moment(Moment),
     /// An execution of some code: the last one unless it is numbered.
     Code(Code, Option<u64>),
+    /// Where a byte was written, by its number from 0 on.
+    Written(Stream, u64),
 }
 
 /// What has executions.
@@ -69,10 +72,18 @@ pub fn parse(text: &str) -> Result<Criterion, String> {
             Some(_) => Err(format!("{code} happens only once; leave out what follows #")),
         };
     }
+    if let "stdout" | "stderr" = code {
+        return Err(format!("{code} needs the number of a byte; the first is {code}:0"));
+    }
+    if let Some((name @ ("stdout" | "stderr"), byte)) = code.split_once(':') {
+        let stream = if name == "stdout" { Stream::Output } else { Stream::Error };
+        return match (byte.parse(), number) {
+            (Ok(byte), None) => Ok(Criterion { place: Place::Written(stream, byte), value }),
+            (_, Some(_)) => Err(format!("{code} is written only once; leave out what follows #")),
+            (Err(_), _) => Err(format!("{byte} is no number of a byte; the first is {name}:0")),
+        };
+    }
     let code = match code.rsplit_once(':') {
-        Some(("stdout" | "stderr", _)) => {
-            return Err(format!("{code}: bytes of output cannot be named yet"));
-        }
         Some((file, line)) if !file.ends_with(':') => {
             let line = line.parse().map_err(|_| format!("{line} is no number of a line"))?;
             Code::Line { file: file.to_owned(), line }
@@ -87,7 +98,7 @@ pub fn parse(text: &str) -> Result<Criterion, String> {
         _ if is_name(code) => Code::Function(code.to_owned()),
         _ => {
             return Err(format!(
-                "{code:?} is no criterion: give start, end, crash, FILE:LINE, FUNC, or a \
+                "{code:?} is no criterion: give start, end, crash, FILE:LINE, FUNC, stdout:N, or a \
                  position EVENT.TICKS as `why print` tells it"
             ));
         }
@@ -179,6 +190,8 @@ mod tests {
             ("p.c:10:x", Place::Code(line("p.c", 10), None), Some("x")),
             ("crash:p", Place::Moment(Moment::End), Some("p")),
             ("start", Place::Moment(Moment::Start), None),
+            ("stdout:5", Place::Written(Stream::Output, 5), None),
+            ("stderr:0:p", Place::Written(Stream::Error, 0), Some("p")),
         ] {
             let parsed = parse(text).unwrap();
             assert_eq!(parsed.place, place, "{text}");
@@ -208,7 +221,10 @@ mod tests {
             "main:",
             "12",
             "main:a..b",
-            "stdout:5",
+            "stdout:5#2",
+            "stdout",
+            "stdout:-1",
+            "stderr:x:y",
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

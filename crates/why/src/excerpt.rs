@@ -3,7 +3,7 @@
 
 mod maker;
 mod script;
-mod spans;
+pub mod spans;
 
 use crate::replay::{self, How};
 use crate::slice::shown::Shown;
@@ -19,6 +19,7 @@ use why_engine::{EngineError, Look};
 use why_record::manifest::{Excerpt as Entry, Finished};
 use why_record::position::Moment;
 use why_record::store::Recording;
+use why_record::summary;
 use why_slice::excerpt::Excerpt;
 
 /// A recording that is deleted unless it is kept.
@@ -95,8 +96,10 @@ pub fn make(
     if let Some(region) = &mut of_excerpt.region {
         region.processes = vec![process];
     }
+    let own = summary::processes(recording)?.into_iter().find(|known| known.pid == process);
     of_excerpt.finished = Some(Finished {
         process,
+        ended: own.and_then(|own| own.ended).unwrap_or(finished.ended),
         instructions: made.instructions,
         events: made.events,
         log_bytes: made.log_bytes,

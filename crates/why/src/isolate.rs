@@ -2,6 +2,7 @@
 
 mod deltas;
 
+use crate::say::{say, sayln};
 use crate::trial::{self, Failure, no_answer};
 use deltas::Deltas;
 use serde_json::json;
@@ -84,12 +85,12 @@ fn isolate(args: &Args) -> Result<(), Failure> {
             "left_out": [],
             "stats": { "changes_before": before, "tests": tests },
         });
-        println!("{answer}");
+        sayln!("{answer}");
     } else {
-        println!("failure    {failure}");
-        println!("isolated   {before} -> {} changed characters in {tests} tests", deltas.len());
-        println!("difference between the closest that pass (-) and fail (+)");
-        print!("{difference}");
+        sayln!("failure    {failure}");
+        sayln!("isolated   {before} -> {} changed characters in {tests} tests", deltas.len());
+        sayln!("difference between the closest that pass (-) and fail (+)");
+        say!("{difference}");
     }
     Ok(())
 }

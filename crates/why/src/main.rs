@@ -1,12 +1,16 @@
 //! The command `why`: parses the command line and hands over to one module per
 //! subcommand. It never touches ptrace itself.
 
+// What is answered goes through `say`.
+#![deny(clippy::print_stdout)]
+
 mod accesses;
 mod chop;
 mod criterion;
 mod doctor;
 mod excerpt;
 mod executions;
+mod fork;
 mod images;
 mod isolate;
 mod origins;
@@ -21,9 +25,11 @@ mod region;
 mod replay;
 mod reports;
 mod run;
+mod say;
 mod slice;
 mod trial;
 mod tries;
+mod written;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -82,6 +88,10 @@ fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
 }
 
 fn main() -> ExitCode {
+    say::end(command())
+}
+
+fn command() -> ExitCode {
     match parse(std::env::args_os()) {
         Ok(Cli { command: Command::Run(args) }) => run::main(args),
         Ok(Cli { command: Command::Record(args) }) => record::main(args),

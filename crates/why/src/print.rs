@@ -5,6 +5,7 @@ mod text;
 
 use crate::questions::answer::{Answer, ValueSeen};
 use crate::questions::{self, Failure, Stats};
+use crate::say::{say, sayln};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,7 +15,8 @@ use why_record::registers::NAMES;
 #[derive(clap::Args)]
 pub struct Args {
     /// [REC] and [PROC/]PLACE[#N][:EXPR | :%REG | :ADDR+SIZE]...; PLACE is start, end, crash,
-    /// exit, FILE:LINE, FUNC or a position EVENT.TICKS[.PC]; #N is the N-th execution
+    /// exit, FILE:LINE, FUNC, stdout:BYTE, stderr:BYTE (from 0 on) or a position
+    /// EVENT.TICKS[.PC]; #N is the N-th execution
     #[arg(value_names = ["REC", "CRITERION"], num_args = 1.., required = true)]
     words: Vec<String>,
 
@@ -52,12 +54,12 @@ fn print(args: &Args) -> Result<bool, Failure> {
     for (number, question) in questions.iter().enumerate() {
         match question.answer() {
             Ok(answer) if args.json => {
-                println!("{}", as_json(&recording.path, question.text, answer, &stats));
+                sayln!("{}", as_json(&recording.path, question.text, answer, &stats));
             }
             Ok(answer) => {
                 let parts = text::Parts { registers: args.regs, backtrace: args.backtrace };
                 let space = if number > 0 { "\n" } else { "" };
-                print!("{space}{}", text::text(answer, &parts));
+                say!("{space}{}", text::text(answer, &parts));
             }
             Err(message) => {
                 all = false;

@@ -3,15 +3,17 @@
 pub mod answer;
 mod visits;
 
-use crate::criterion::{self, Criterion};
+use crate::criterion::{self, Criterion, Place, Value};
 use crate::images::Images;
 use crate::recordings;
 use crate::replay::{self, How};
+use crate::written;
 use answer::Answer;
 use std::path::Path;
 use std::process::ExitCode;
 use visits::{Told, Visits};
 use why_engine::{Look, Report};
+use why_record::position::Moment;
 use why_record::store::{self, Recording};
 
 /// Why there is no answer.
@@ -59,8 +61,15 @@ pub fn understand(words: &[String]) -> Result<(Recording, Vec<Question<'_>>), Fa
     let recording = recordings::find(name).map_err(no_answer)?;
     let mut questions = Vec::new();
     for text in texts {
-        let (process, rest) = replay::choose_process(&recording, text).map_err(no_answer)?;
-        let criterion = criterion::parse(rest).map_err(Failure::Misused)?;
+        let (mut process, rest) = replay::choose_process(&recording, text).map_err(no_answer)?;
+        let mut criterion = criterion::parse(rest).map_err(Failure::Misused)?;
+        if let Place::Written(stream, byte) = criterion.place {
+            let named = (rest.len() < text.len()).then_some(process);
+            let found = written::find(&recording, stream, byte, named)?;
+            process = found.process;
+            criterion.place = Place::Moment(Moment::At(found.position));
+            criterion.value.get_or_insert(Value::Memory(found.at..found.at.saturating_add(1)));
+        }
         questions.push(Question { text, process, criterion, told: None });
     }
     Ok((recording, questions))

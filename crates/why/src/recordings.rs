@@ -1,6 +1,7 @@
 //! `why ls`, `why info` and `why rm`: what recordings there are.
 
 use crate::progress;
+use crate::say::sayln;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -90,12 +91,12 @@ fn print_list(args: &ListArgs) -> Result<()> {
             .iter()
             .map(|(recording, manifest)| json!({"path": recording.path, "manifest": manifest}))
             .collect();
-        println!("{}", json!({"schema": "why.ls/1", "answer": answer}));
+        sayln!("{}", json!({"schema": "why.ls/1", "answer": answer}));
         return Ok(());
     }
     for (recording, manifest) in recordings {
         let name = recording.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        println!("{name:<20} {:<14} {}", how(&manifest), manifest.command.join(" "));
+        sayln!("{name:<20} {:<14} {}", how(&manifest), manifest.command.join(" "));
     }
     Ok(())
 }
@@ -135,35 +136,35 @@ fn print_info(args: &InfoArgs) -> Result<()> {
     let processes = summary::processes(&recording)?;
     let kept = recording.files().size()?;
     if args.json {
-        println!("{}", as_json(&recording, &manifest, &processes, kept));
+        sayln!("{}", as_json(&recording, &manifest, &processes, kept));
         return Ok(());
     }
-    println!("recording  {}", recording.path.display());
-    println!("command    {}", manifest.command.join(" "));
-    println!("directory  {}", manifest.directory);
-    println!("cpu        {}", shown_cpu(&manifest.cpu));
+    sayln!("recording  {}", recording.path.display());
+    sayln!("command    {}", manifest.command.join(" "));
+    sayln!("directory  {}", manifest.directory);
+    sayln!("cpu        {}", shown_cpu(&manifest.cpu));
     if let Some(seed) = manifest.seed {
-        println!("seed       {seed}");
+        sayln!("seed       {seed}");
     }
     if let Some(region) = &manifest.region {
-        println!("region     {}", borders(region));
+        sayln!("region     {}", borders(region));
     }
     if let Some(excerpt) = &manifest.excerpt {
-        println!("excerpt    of {}, for {}", excerpt.of, excerpt.criterion);
-        println!("           {}", crate::excerpt::in_words(excerpt));
+        sayln!("excerpt    of {}, for {}", excerpt.of, excerpt.criterion);
+        sayln!("           {}", crate::excerpt::in_words(excerpt));
     }
     for note in &manifest.notes {
-        println!("note       {note}");
+        sayln!("note       {note}");
     }
-    println!("ended      {}", how(&manifest));
+    sayln!("ended      {}", how(&manifest));
     if let Some(stuck) = manifest.finished.as_ref().and_then(|finished| finished.stuck) {
-        println!("because    {}", crate::record::how_stuck(stuck));
+        sayln!("because    {}", crate::record::how_stuck(stuck));
     }
     let total = |number: fn(&Process) -> u64| processes.iter().map(number).sum::<u64>();
-    println!("executed   {} instructions", total(|p| p.instructions));
-    println!("log        {} events, {} bytes", total(|p| p.events), total(|p| p.bytes));
-    println!("files      {} kept, {} bytes", kept.0, kept.1);
-    println!();
+    sayln!("executed   {} instructions", total(|p| p.instructions));
+    sayln!("log        {} events, {} bytes", total(|p| p.events), total(|p| p.bytes));
+    sayln!("files      {} kept, {} bytes", kept.0, kept.1);
+    sayln!();
     let known = |pid: i32| processes.iter().any(|process| process.pid == pid);
     for root in processes.iter().filter(|p| p.parent.is_none_or(|parent| !known(parent))) {
         print_tree(root, &processes, 0);
@@ -201,7 +202,7 @@ fn print_tree(process: &Process, all: &[Process], depth: usize) {
         0 | 1 => String::new(),
         n => format!(", {n} threads"),
     };
-    println!("{:indent$}{}  {commands}  [{ended}{threads}]", "", process.pid, indent = 2 * depth);
+    sayln!("{:indent$}{}  {commands}  [{ended}{threads}]", "", process.pid, indent = 2 * depth);
     for child in all.iter().filter(|child| child.parent == Some(process.pid)) {
         print_tree(child, all, depth + 1);
     }

@@ -10,6 +10,7 @@ mod several;
 mod verdicts;
 mod watch;
 
+use crate::say::{say, sayln};
 use crate::trial::{self, Failure, no_answer};
 use algorithm::Algorithm;
 use answer::Answer;
@@ -158,8 +159,8 @@ impl Cut {
 
 pub fn main(args: &Args) -> ExitCode {
     trial::exit(reduce(args).map(|answer| match args.json {
-        true => println!("{}", answer.json()),
-        false => print!("{}", answer.text()),
+        true => sayln!("{}", answer.json()),
+        false => say!("{}", answer.text()),
     }))
 }
 

@@ -1,6 +1,7 @@
 //! `why slice`: which statements made a value, or what was made of it.
 
 pub mod lines;
+mod loader;
 mod races;
 pub mod shown;
 pub mod subject;
@@ -10,12 +11,14 @@ mod values;
 mod ways;
 
 use crate::doctor::room::available_memory;
+use crate::fork::Fork;
 use crate::questions::{Failure, no_answer};
 use shown::{Answered, Shown, ViewArgs};
 use std::process::ExitCode;
 use subject::Subject;
+use why_slice::births::Inherited;
 use why_slice::reasons::Why;
-use why_slice::region::Options;
+use why_slice::region::{Criterion, Options};
 
 /// Say which statements made a value, or what was made of it
 #[derive(clap::Args)]
@@ -50,20 +53,61 @@ pub fn main(args: &Args) -> ExitCode {
 }
 
 fn slice(args: &Args) -> Result<Shown, Failure> {
-    let mut subject = Subject::of(&args.words, args.view.region.as_deref())?;
+    let subject = Subject::of(&args.words, args.view.region.as_deref())?;
+    let recording = subject.recording.clone();
     let criterion = subject.criterion(&args.view)?;
+    let shown = answer(args, subject, &criterion)?;
+    if let Some(name) = &args.save {
+        shown.save(&recording, name)?;
+    }
+    Ok(shown)
+}
+
+/// The slice in the process that was asked about, and in those that it is a copy of.
+fn answer(args: &Args, mut subject: Subject, criterion: &Criterion) -> Result<Shown, Failure> {
+    let fork = match args.forward || criterion.from > 0 {
+        true => None,
+        false => {
+            Fork::of(&subject.recording, subject.process, subject.event()).map_err(no_answer)?
+        }
+    };
     let options = args.view.options();
     // What is kept has them all.
     let count_only = options.count_only && args.save.is_none();
-    let options = Options { count_only, ..options };
+    let inherited_by = fork.as_ref().map(|_| subject.process as u64);
+    let options = Options { count_only, inherited_by, ..options };
     let found = subject.timed(|region| match args.forward {
-        true => region.forward(&criterion, options),
-        false => region.slice(&criterion, options),
+        true => region.forward(criterion, options),
+        false => region.slice(criterion, options),
     })?;
-    let shown = subject.shown(&Answered { schema: "why.slice/1", slice: &found }, &args.view)?;
-    if let Some(name) = &args.save {
-        shown.save(&subject.recording, name)?;
+    let answered = Answered { schema: "why.slice/1", slice: &found };
+    let mut shown = subject.shown(&answered, &args.view)?;
+    if let Some(fork) = fork {
+        let before = before_fork(args, &subject, &fork, found.inherited)?;
+        shown.before_fork = Some(Box::new(before)).filter(|before| before.in_slice > 0);
     }
+    Ok(shown)
+}
+
+/// What a forked process depends on was made by the one that it is a copy of, and that it was
+/// there at all was decided by the call that created it.
+fn before_fork(
+    args: &Args,
+    child: &Subject,
+    fork: &Fork,
+    inherited: Vec<Inherited>,
+) -> Result<Shown, Failure> {
+    let subject = child.elsewhere(fork.parent, fork.position)?;
+    let call = subject.criterion(&args.view)?;
+    let criterion = Criterion {
+        decision: Some(call.position),
+        position: call.position + 1,
+        inherited,
+        address: None,
+        ..call
+    };
+    let mut shown = answer(args, subject, &criterion)?;
+    shown.told = format!("before the fork, in process {}: {}", fork.parent, fork.position);
     Ok(shown)
 }
 
@@ -81,7 +125,14 @@ impl ViewArgs {
     pub fn options(&self) -> Options<'static> {
         let reasons = if self.all { Why::Instances } else { Why::Code };
         let (thin, data, count_only) = (self.thin, self.data, !self.all);
-        Options { thin, data, reasons, count_only, memory: Some(self.memory()), only: None }
+        Options {
+            thin,
+            data,
+            reasons,
+            count_only,
+            memory: Some(self.memory()),
+            ..Options::default()
+        }
     }
 
     /// How much memory may be taken, in bytes.

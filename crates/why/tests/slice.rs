@@ -4,7 +4,7 @@
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use tempfile::TempDir;
 
 const WHY: &str = env!("CARGO_BIN_EXE_why");
@@ -150,6 +150,15 @@ fn a_register_that_is_brought_back_is_the_callers() {
 }
 
 #[test]
+fn arguments_are_the_same_however_a_function_is_bound() {
+    for binding in ["-Wl,-z,lazy", "-Wl,-z,now"] {
+        let recorded = Recorded::new("bound.c", &["-g", "-O0", binding], &["17"]);
+        let lines = recorded.comments(&recorded.json(&["slice", "end:w", "--data"]));
+        assert_eq!(lines, set(&["text", "base", "used"]), "{binding}");
+    }
+}
+
+#[test]
 fn registers_are_behind_a_handler_what_they_were_before() {
     for level in LEVELS {
         let recorded = Recorded::new("signal.c", &["-g", level], &[]);
@@ -210,6 +219,51 @@ const ORDERED: [(&str, bool); 16] = [
 ];
 const RACY: [&str; 5] =
     ["racy nothing", "racy other lock", "racy behind lock", "racy after post", "racy lost update"];
+
+/// The process that was created last.
+fn last_process(recorded: &Recorded) -> String {
+    let info: Value = serde_json::from_slice(&recorded.why(&["info", "--json"]).stdout).unwrap();
+    let processes = info["answer"]["processes"].as_array().unwrap();
+    let is_parent = |pid: &Value| processes.iter().any(|process| process["parent"] == *pid);
+    let last = processes.iter().find(|process| !is_parent(&process["pid"])).unwrap();
+    last["pid"].to_string()
+}
+
+/// A program that does all in one process is the oracle.
+#[test]
+fn slices_go_on_in_the_process_that_was_forked() {
+    for level in ["-O0", "-O2"] {
+        let forked = Recorded::new("forks.c", &["-g", level], &["9"]);
+        let alone = Recorded::new("forks.c", &["-g", level, "-DALONE"], &["9"]);
+        let place = forked.place("printed");
+        let criterion = format!("{}/{place}:result", last_process(&forked));
+        for option in ["--thin", "--data", "--region=.."] {
+            let answer = forked.json(&["slice", &criterion, option]);
+            let parent = &answer["answer"]["before_fork"];
+            let grandparent = &parent["answer"]["before_fork"];
+            assert!(grandparent["answer"]["before_fork"].is_null(), "{grandparent}");
+            let each = [&answer, parent, grandparent].map(|answer| forked.comments(answer));
+            let all: BTreeSet<String> = each.iter().flatten().cloned().collect();
+            let expected = alone.json(&["slice", &format!("{place}:result"), option]);
+            // What `fork` puts aside it brings back in another process, so it is told of.
+            let expected = alone.comments(&expected);
+            let besides: BTreeSet<String> = all.difference(&expected).cloned().collect();
+            let forks = set(&["child", "grandchild"]);
+            assert!(all.is_superset(&expected), "{level} {option}: {each:?}, not {expected:?}");
+            assert!(besides.is_subset(&forks), "{level} {option}: {each:?}, not {expected:?}");
+            assert!(each[0].contains("result") && !each[0].contains("added"), "{each:?}");
+            assert!(each[1].contains("added") && !each[1].contains("given"), "{each:?}");
+            assert!(each[2].contains("given") && each[2].contains("factor"), "{each:?}");
+        }
+        let told = text(&forked.why(&["slice", &criterion]).stdout);
+        assert_eq!(told.matches("\n\nbefore the fork, in process ").count(), 2, "{told}");
+        // What is made after the fork is enough: nothing is told of the parent.
+        let region = format!("{}/{}", last_process(&forked), forked.place("result"));
+        let within =
+            forked.json(&["slice", &criterion, "--thin", "--region", &format!("{region}..")]);
+        assert!(within["answer"]["before_fork"].is_null(), "{within}");
+    }
+}
 
 #[test]
 fn races_are_those_that_helgrind_finds_and_no_others() {
@@ -307,19 +361,4 @@ fn what_cannot_be_answered_is_said_in_a_line() {
     assert!(region.contains("FROM..UNTIL"), "{region}");
     let range = recorded.refused(&["chop", "--from", "input:9-3", "--to", "end"], 2);
     assert!(range.contains("FIRST-LAST"), "{range}");
-}
-
-#[test]
-fn a_reader_may_have_seen_enough() {
-    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let mut slice = Command::new(WHY);
-    slice
-        .args(["slice", "end", "--all"])
-        .env("WHY_DIR", recorded.directory.path().join("recordings"));
-    let output = slice.stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
-    let output = output.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stderr), "");
 }

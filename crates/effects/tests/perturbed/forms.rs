@@ -4,6 +4,7 @@ use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind, Register};
 use object::{Object, ObjectSection, SectionKind};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// So many of each form.
 const EACH: usize = 2;
@@ -21,6 +22,7 @@ struct Form {
     repeats: bool,
     same: bool,
     address: (bool, bool),
+    zeroes: bool,
 }
 
 impl Form {
@@ -35,6 +37,7 @@ impl Form {
             repeats: insn.has_rep_prefix() || insn.has_repne_prefix(),
             same: registers.windows(2).any(|pair| pair[0] == pair[1]),
             address: (insn.memory_base() != none, insn.memory_index() != none),
+            zeroes: insn.zeroing_masking(),
         }
     }
 }
@@ -42,10 +45,8 @@ impl Form {
 pub fn all() -> Vec<Example> {
     let mut found: HashMap<Form, usize> = HashMap::new();
     let mut examples = Vec::new();
-    for library in libraries() {
-        let Ok(bytes) = std::fs::read(&library) else {
-            continue;
-        };
+    let read = libraries().into_iter().filter_map(|library| std::fs::read(library).ok());
+    for bytes in read.chain([lanes()]) {
         let file = object::File::parse(&*bytes).expect("a library is an ELF file");
         for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
             let code = section.uncompressed_data().expect("code");
@@ -67,6 +68,16 @@ pub fn all() -> Vec<Example> {
         }
     }
     examples
+}
+
+/// The object file of instructions that few libraries have.
+fn lanes() -> Vec<u8> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let object = directory.path().join("lanes.o");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/perturbed/lanes.s");
+    let assembler = Command::new("cc").arg("-c").arg(source).arg("-o").arg(&object).status();
+    assert!(assembler.expect("an assembler").success());
+    std::fs::read(object).expect("an object file")
 }
 
 fn libraries() -> Vec<PathBuf> {

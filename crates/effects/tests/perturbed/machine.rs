@@ -91,21 +91,29 @@ impl Machine {
         Machine { child, layout: Layout::of_cpu(), start }
     }
 
-    /// Executes an instruction; none if it faults or traps.
-    pub fn execute(&self, code: &[u8], before: &State) -> Option<State> {
+    /// Executes an instruction, as a whole or one of its repetitions; none if it faults or traps.
+    pub fn execute(&self, code: &[u8], whole: bool, before: &State) -> Option<State> {
         write(CODE, code);
         write(DATA, &before.memory);
         let registers =
             libc::user_regs_struct { rip: CODE, orig_rax: u64::MAX, ..before.registers };
         ptrace::setregs(self.child, registers).expect("writing registers");
         register_set(self.child, libc::PTRACE_SETREGSET, &mut before.extended.clone());
+        let mut registers = self.step()?;
+        // A gather that had to wait for memory may stop with only some of its lanes done.
+        while whole && registers.rip == CODE {
+            registers = self.step()?;
+        }
+        Some(State { registers, extended: extended(self.child), memory: read(DATA, DATA_SIZE) })
+    }
+}
+
+impl Machine {
+    fn step(&self) -> Option<libc::user_regs_struct> {
         ptrace::step(self.child, None).expect("stepping");
         let stopped = waitpid(self.child, None).expect("waiting for the child");
-        if stopped != WaitStatus::Stopped(self.child, Signal::SIGTRAP) {
-            return None;
-        }
-        let registers = ptrace::getregs(self.child).expect("reading registers");
-        Some(State { registers, extended: extended(self.child), memory: read(DATA, DATA_SIZE) })
+        (stopped == WaitStatus::Stopped(self.child, Signal::SIGTRAP))
+            .then(|| ptrace::getregs(self.child).expect("reading registers"))
     }
 }
 

@@ -4,7 +4,7 @@ use super::KERNELS;
 use super::memory::is_of_lost_file;
 use crate::cpu::vectors;
 use crate::maps;
-use crate::memory::{Address, PAGE};
+use crate::memory::{Address, Memory, PAGE};
 use crate::pages::Pages;
 use crate::ptrace;
 use crate::shown_maps;
@@ -40,26 +40,9 @@ impl Supervisor {
 
     /// Records what is in this memory, but for zeroes where they are there anyway.
     fn record_filled(&mut self, tid: Tid, range: Range<Address>, empty: bool) -> Outcome<()> {
-        let mut bytes = vec![0; PART.min(range.end - range.start) as usize];
-        for at in range.clone().step_by(PART as usize) {
-            let size = (range.end - at).min(PART) as usize;
-            let got = self.space_of(tid).memory.read(at, &mut bytes[..size]).unwrap_or(0);
-            let is_filled = |page: &[u8]| !empty || page.iter().any(|&byte| byte != 0);
-            let mut start = None;
-            // Pages that follow each other go together.
-            for offset in (0..=got).step_by(PAGE as usize) {
-                let page = &bytes[offset..got.min(offset + PAGE as usize)];
-                let filled = !page.is_empty() && is_filled(page);
-                match (start, filled) {
-                    (None, true) => start = Some(offset),
-                    (Some(begin), false) => {
-                        let bytes = bytes[begin..offset].to_vec();
-                        self.record(tid, &Event::Wrote { at: at + begin as u64, bytes })?;
-                        start = None;
-                    }
-                    _ => {}
-                }
-            }
+        for part in parts(range) {
+            let events = filled(&self.space_of(tid).memory, part, empty).collect::<Vec<_>>();
+            events.iter().try_for_each(|event| self.record(tid, event))?;
         }
         Ok(())
     }
@@ -98,4 +81,38 @@ impl Supervisor {
         }
         Ok(())
     }
+}
+
+fn parts(range: Range<Address>) -> impl Iterator<Item = Range<Address>> {
+    let end = range.end;
+    range.step_by(PART as usize).map(move |at| at..end.min(at.saturating_add(PART)))
+}
+
+/// What is in this memory, but for zeroes where they are there anyway.
+pub(crate) fn filled(
+    memory: &Memory,
+    range: Range<Address>,
+    empty: bool,
+) -> impl Iterator<Item = Event> {
+    parts(range).flat_map(move |part| {
+        let mut bytes = vec![0; (part.end - part.start) as usize];
+        let got = memory.read(part.start, &mut bytes).unwrap_or(0);
+        let is_filled = |page: &[u8]| !empty || page.iter().any(|&byte| byte != 0);
+        let (mut start, mut events) = (None, Vec::new());
+        // Pages that follow each other go together.
+        for offset in (0..got + PAGE as usize).step_by(PAGE as usize) {
+            let page = &bytes[offset.min(got)..got.min(offset + PAGE as usize)];
+            let filled = !page.is_empty() && is_filled(page);
+            match (start, filled) {
+                (None, true) => start = Some(offset),
+                (Some(begin), false) => {
+                    let bytes = bytes[begin..offset.min(got)].to_vec();
+                    events.push(Event::Wrote { at: part.start + begin as u64, bytes });
+                    start = None;
+                }
+                _ => {}
+            }
+        }
+        events
+    })
 }

@@ -34,9 +34,9 @@ impl Supervisor {
         Ok(())
     }
 
-    /// A thread goes on to where only the count tells that it stops, after so many
-    /// instructions.
-    pub(super) fn choose_gait(&mut self, tid: Tid, left: u64) -> Outcome<()> {
+    /// A thread goes on to where only the count, which is this now, tells that it stops, after so
+    /// many instructions.
+    pub(super) fn choose_gait(&mut self, tid: Tid, count: u64, left: u64) -> Outcome<()> {
         if left > u64::MAX / 2 {
             let how = "the process ran past the place where it was to stop".to_owned();
             return Err(diverged(self.replayer(tid).events, how));
@@ -55,7 +55,6 @@ impl Supervisor {
             self.set_timer(tid, Duration::ZERO)?;
             self.use_tool(tid, Tool::Exact)?;
         }
-        let count = self.space_of(tid).count();
         self.replayer(tid).looked = count.wrapping_add(left);
         Ok(())
     }

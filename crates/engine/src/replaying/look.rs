@@ -126,9 +126,11 @@ pub struct Scene<'a> {
     pub position: Position,
     pub registers: Recorded,
     pub modules: &'a [Module],
-    space: &'a Space,
+    /// Where shared memory is mapped: which object, and from which offset on.
+    pub(super) views: &'a [(Range<Address>, u32, u64)],
+    pub(super) space: &'a Space,
     /// The kernel thread that stands for it.
-    tid: Tid,
+    pub(super) tid: Tid,
     /// The program was shown a CPU of a known level only.
     limited: bool,
 }
@@ -423,6 +425,7 @@ impl Supervisor {
             position,
             registers,
             modules: replayer.modules.list(),
+            views: &replayer.views,
             space: &self.spaces[&space],
             tid,
             limited,

@@ -13,7 +13,7 @@ impl Supervisor {
         let count = self.space_of(tid).count();
         let left = at.wrapping_sub(count);
         self.task(tid).stops_at = Some(at);
-        self.choose_gait(tid, left)?;
+        self.choose_gait(tid, count, left)?;
         if left == 0 && self.replayer(tid).look_at == Some(at) {
             return self.replay_arrived(tid, registers);
         }

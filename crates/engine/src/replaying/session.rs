@@ -218,13 +218,13 @@ impl Supervisor {
 
     /// Copies the process if it is time for that.
     pub(super) fn keep_copy(&mut self, tid: Tid, registers: &Registers) -> Outcome<()> {
-        let (Some(due), work) = (self.copy_due(tid), self.work(tid)) else {
+        let Some(due) = self.copy_due(tid) else {
             return Ok(());
         };
         if self.space_of(tid).count() < due {
             return Ok(());
         }
-        let when = self.when(tid);
+        let (work, when) = (self.work(tid), self.when(tid));
         let session = self.session.as_mut().expect("a copy is due");
         let mut dropped = Vec::new();
         if !session.copies.is_wanted(work) {
@@ -245,13 +245,14 @@ impl Supervisor {
     /// The count of instructions at which a copy of this process is due, as long as there is
     /// no event before.
     pub(super) fn copy_due(&mut self, tid: Tid) -> Option<u64> {
-        let count = self.space_of(tid).count();
-        let work = self.work(tid);
-        let session = self.session.as_ref()?;
-        let due = session.copies.due();
+        // To count takes a system call, and most replays are no session.
+        let due = self.session.as_ref()?.copies.due();
         let replayer = self.replayer(tid);
-        let copied = replayer.alone && replayer.look().is_some();
-        copied.then(|| count.saturating_add(due.saturating_sub(work)))
+        if !replayer.alone || replayer.look().is_none() {
+            return None;
+        }
+        let (count, work) = (self.space_of(tid).count(), self.work(tid));
+        Some(count.saturating_add(due.saturating_sub(work)))
     }
 
     /// How much work it is to get here from the beginning.

@@ -28,7 +28,8 @@ fn moves(m: &mut Machine<'_>) -> bool {
     let last = m.insn().op_count() - m.insn().op_count().min(1);
     match plain.as_str() {
         "Movaps" | "Movapd" | "Movups" | "Movupd" | "Movdqa" | "Movdqu" | "Lddqu" | "Movntdq"
-        | "Movntps" | "Movntpd" | "Movntdqa" | "Movdqu8" | "Movdqu64" | "Movdqa64" => {
+        | "Movntps" | "Movntpd" | "Movntdqa" | "Movdqu8" | "Movdqu16" | "Movdqu32" | "Movdqu64"
+        | "Movdqa32" | "Movdqa64" => {
             m.write(0, m.read(1));
         }
         "Movd" | "Movq" => {

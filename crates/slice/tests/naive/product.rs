@@ -1,8 +1,8 @@
 //! The product's way: steps as records of a trace, and branches by the product's own graphs.
 
 use super::image::Image;
-use super::stepped::{Step, Stepped};
-use iced_x86::{FlowControl, Instruction};
+use super::stepped::{Registers, Step, Stepped};
+use iced_x86::{FlowControl, Instruction, OpKind, Register};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use why_slice::Ways;
 use why_slice::region::{Builder, Region};
 use why_symbols::Landing;
 use why_trace::shape::{Planner, Shape};
-use why_trace::{CALLED, FIRST_UNIT_ID, FS_BASE, STACK, THREAD, WROTE};
+use why_trace::{CALLED, FIRST_UNIT_ID, FS_BASE, REPEATED, STACK, THREAD, WROTE};
 
 /// There are several, even of short runs.
 const CHUNK: u64 = 300;
@@ -72,21 +72,21 @@ pub fn may_return(image: &Image, callee: u64) -> bool {
     !function.is_some_and(|(name, _)| NEVER_RETURN.contains(&name.as_str()))
 }
 
-impl Program for Seen<'_> {
+impl Program for SoFar<'_> {
     fn read(&self, at: u64, into: &mut [u8]) -> usize {
-        self.image.read(at, into)
+        self.program.image.read(at, into)
     }
 
     fn is_within(&self, entry: u64, address: u64) -> bool {
-        self.image.is_within(entry, address)
+        self.program.image.is_within(entry, address)
     }
 
     fn may_return(&self, callee: u64) -> bool {
-        may_return(self.image, callee)
+        may_return(self.program.image, callee)
     }
 
     fn landing_pad(&self, call: u64) -> Option<u64> {
-        self.pad(call)
+        self.program.pad(call)
     }
 
     fn seen_targets(&self, jump: u64) -> Vec<u64> {
@@ -94,9 +94,16 @@ impl Program for Seen<'_> {
     }
 }
 
+/// Where jumps lead is learnt in the course of the run.
 struct OfProgram<'a> {
     program: &'a Seen<'a>,
+    targets: HashMap<u64, Vec<u64>>,
     graphs: RefCell<HashMap<u64, (Graph, PostDominators)>>,
+}
+
+struct SoFar<'a> {
+    program: &'a Seen<'a>,
+    targets: &'a HashMap<u64, Vec<u64>>,
 }
 
 impl OfProgram<'_> {
@@ -109,7 +116,8 @@ impl OfProgram<'_> {
         let function = self.program.image.function(address)?;
         let mut graphs = self.graphs.borrow_mut();
         let (graph, post_dominators) = graphs.entry(function).or_insert_with(|| {
-            let graph = Graph::of(self.program, function);
+            let so_far = SoFar { program: self.program, targets: &self.targets };
+            let graph = Graph::of(&so_far, function);
             let post_dominators = PostDominators::of(&graph);
             (graph, post_dominators)
         });
@@ -136,20 +144,42 @@ impl Ways for OfProgram<'_> {
     fn decides(&self, jump: u64) -> bool {
         self.program.image.function(jump).is_some()
     }
+
+    fn learn_targets(&mut self, seen: &[(u64, u64)]) -> Vec<u64> {
+        for (jump, target) in seen {
+            self.targets.entry(*jump).or_default().push(*target);
+            if let Some(function) = self.program.image.function(*jump) {
+                self.graphs.get_mut().remove(&function);
+            }
+        }
+        let mut changed = Vec::new();
+        for (jump, _) in seen {
+            self.with_graph(*jump, |graph, _| {
+                changed.extend(graph.blocks.iter().flat_map(|block| [block.start, block.last]));
+                None
+            });
+        }
+        changed
+    }
 }
 
 pub fn region(run: &Stepped, program: &Seen<'_>) -> Region {
-    let mut builder = Builder::new(OfProgram { program, graphs: RefCell::default() }, CHUNK);
+    let mut builder = Builder::new(
+        OfProgram { program, targets: HashMap::new(), graphs: RefCell::default() },
+        CHUNK,
+    );
     let mut ids: HashMap<(u64, usize), u32> = HashMap::new();
     let mut next_id = FIRST_UNIT_ID;
     let mut thread = None;
-    let mut at = 0;
+    let (mut at, mut strings) = (0, 0);
+    // Registers before the rest of a string instruction.
+    let mut resumed: Option<Registers> = None;
     while at < run.steps.len() {
         let first = &run.steps[at];
         if thread.replace(first.thread) != Some(first.thread) {
             builder.record(THREAD, &[first.thread]).unwrap();
             builder.record(STACK, &[first.before.stack()]).unwrap();
-            builder.record(FS_BASE, &[first.before.value(iced_x86::Register::FS)]).unwrap();
+            builder.record(FS_BASE, &[first.before.value(Register::FS)]).unwrap();
         }
         let length = unit(&run.steps[at..]);
         let steps = &run.steps[at..at + length];
@@ -160,18 +190,23 @@ pub fn region(run: &Stepped, program: &Seen<'_>) -> Region {
             next_id += length as u32 + 1;
             first
         });
-        let mut slots = Vec::new();
-        for (index, told) in shape.told.iter().enumerate() {
-            let registers = match steps.get(index) {
-                Some(step) => &step.before,
-                None => &steps[length - 1].after,
-            };
-            for register in told {
-                assert!(register.is_gpr(), "no vectors select addresses here");
-                slots.push(registers.value(*register));
-            }
+        let told = |count: usize| told(&shape, steps, resumed.as_ref(), count);
+        let halfway = |(index, step): (usize, &Step)| {
+            let is_rest = index == 0 && resumed.is_some();
+            step.halfway().filter(|_| !is_rest).map(|halfway| (index, halfway))
+        };
+        // Every other string instruction is interrupted, which makes no difference to its instance.
+        let interrupted = steps.iter().enumerate().find_map(halfway);
+        strings += usize::from(interrupted.is_some());
+        if let Some((index, halfway)) = interrupted.filter(|_| strings % 2 == 1) {
+            builder.record(first + index as u32, &told(index)).unwrap();
+            builder.record(REPEATED, &[halfway.value(leading(&steps[index].insn))]).unwrap();
+            resumed = Some(halfway);
+            at += index;
+            continue;
         }
-        builder.record(first + length as u32, &slots).unwrap();
+        builder.record(first + length as u32, &told(length)).unwrap();
+        resumed = None;
         for wrote in &steps[length - 1].wrote {
             builder.record(WROTE, &[wrote.start, wrote.end - wrote.start]).unwrap();
         }
@@ -182,6 +217,37 @@ pub fn region(run: &Stepped, program: &Seen<'_>) -> Region {
         at += length;
     }
     builder.finish().unwrap()
+}
+
+/// What a record tells of so many steps.
+fn told(shape: &Shape, steps: &[Step], resumed: Option<&Registers>, count: usize) -> Vec<u64> {
+    let mut slots = Vec::new();
+    for (index, told) in shape.told[..=count].iter().enumerate() {
+        let registers = match (steps.get(index), resumed) {
+            (Some(_), Some(resumed)) if index == 0 => resumed,
+            (Some(step), _) => &step.before,
+            (None, _) => &steps[index - 1].after,
+        };
+        for register in told {
+            if register.is_gpr() {
+                slots.push(registers.value(*register));
+            } else {
+                let bytes = steps[index].vector(*register);
+                let words = bytes.chunks(8).map(|word| word.try_into().expect("a word"));
+                slots.extend(words.map(u64::from_le_bytes));
+            }
+        }
+    }
+    slots
+}
+
+/// The pointer by which a trace tells how far a string instruction has come.
+fn leading(insn: &Instruction) -> Register {
+    let is_destination = |kind| matches!(kind, OpKind::MemoryESRDI | OpKind::MemoryESEDI);
+    match (0..insn.op_count()).any(|operand| is_destination(insn.op_kind(operand))) {
+        true => Register::RDI,
+        false => Register::RSI,
+    }
 }
 
 fn shape<'a>(instructions: impl Iterator<Item = &'a Instruction>) -> Arc<Shape> {

@@ -15,7 +15,7 @@ pub type Node = u32;
 pub enum At {
     General(u8, u8),
     Vector(u8, u8),
-    Mask(u8),
+    Mask(u8, u8),
     /// By the letter that manuals call it: c, p, a, z, s, o, d.
     Flag(char),
     X87,
@@ -38,7 +38,7 @@ impl At {
             _ if register.is_vector_register() => {
                 (0..size).map(|byte| At::Vector(number, byte)).collect()
             }
-            _ if register.is_k() => vec![At::Mask(number)],
+            _ if register.is_k() => (0..size).map(|byte| At::Mask(number, byte)).collect(),
             _ if register.is_st() || register.is_mm() => vec![At::X87],
             _ => Vec::new(),
         }

@@ -7,14 +7,15 @@ use super::machine::Machine;
 use super::product::Seen;
 use super::shadow::{At, Graph, Instance, Node, Shadow, Sources};
 use super::stepped::Stepped;
-use super::{arithmetic, bits, floats, lanes, moves, others, stack, strings, vectors};
+use super::{arithmetic, bits, floats, lanes, masked, moves, others, stack, strings, vectors};
 use iced_x86::Mnemonic;
 use std::collections::BTreeSet;
 
-/// Each knows some instructions, and does nothing with others. Strings come first, since vector
-/// instructions have the same names.
-const RULES: [fn(&mut Machine<'_>) -> bool; 9] = [
+/// Each knows some instructions, and does nothing with others. Strings and what has a mask come
+/// first, since other vector instructions have the same names.
+const RULES: [fn(&mut Machine<'_>) -> bool; 10] = [
     strings::execute,
+    masked::execute,
     vectors::execute,
     lanes::execute,
     floats::execute,

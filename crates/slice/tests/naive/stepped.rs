@@ -2,6 +2,7 @@
 
 use super::image::Image;
 use super::kernel;
+use super::wide::Wide;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 use nix::sys::personality::{self, Persona};
 use nix::sys::ptrace;
@@ -53,10 +54,43 @@ pub struct Step {
     pub insn: Instruction,
     pub before: Registers,
     pub after: Registers,
+    /// The vectors before it, if they select what it accesses.
+    wide: Option<Wide>,
     /// What the kernel wrote to memory meanwhile.
     pub wrote: Vec<Range<u64>>,
     /// The thread that it created.
     pub creates: Option<Created>,
+}
+
+impl Step {
+    /// The registers when half of the repetitions of a string instruction are over; none if there
+    /// are too few, or if it may copy what it has written.
+    pub fn halfway(&self) -> Option<Registers> {
+        let insn = &self.insn;
+        let repeats = insn.has_rep_prefix() || insn.has_repne_prefix();
+        if !insn.is_string_instruction() || !repeats {
+            return None;
+        }
+        let times = self.before.value(Register::RCX) - self.after.value(Register::RCX);
+        let (from, to) = (self.before.value(Register::RSI), self.before.value(Register::RDI));
+        let bytes = times * insn.memory_size().size() as u64;
+        let overlaps = self.after.value(Register::RSI) != from && from.abs_diff(to) < bytes;
+        let mut halfway = self.before;
+        let passed = times / 2;
+        halfway.general[Register::RCX.number()] -= passed;
+        for pointer in [Register::RSI, Register::RDI] {
+            let (first, last) = (self.before.value(pointer), self.after.value(pointer));
+            let each = (last.wrapping_sub(first) as i64) / times.max(1) as i64;
+            let moved = each * passed as i64;
+            halfway.general[pointer.number()] = first.wrapping_add(moved as u64);
+        }
+        (passed > 0 && !overlaps).then_some(halfway)
+    }
+
+    /// The bytes of a vector or mask before it.
+    pub fn vector(&self, register: Register) -> Vec<u8> {
+        self.wide.as_ref().expect("vectors that select what is accessed").bytes(register)
+    }
 }
 
 /// A thread, and the stack pointer with which it begins.
@@ -96,6 +130,8 @@ struct Thread {
     cleared: Option<u64>,
     /// The thread that its call has created.
     creates: Option<Created>,
+    /// The vectors before its step.
+    wide: Option<Wide>,
 }
 
 /// Builds a program, and executes it.
@@ -156,7 +192,15 @@ impl Run {
         registers.rip = main;
         ptrace::setregs(pid, registers).expect("registers");
         let (cleared, creates) = (None, None);
-        self.threads.push(Thread { pid, number: 1, registers, waits: false, cleared, creates });
+        self.threads.push(Thread {
+            pid,
+            number: 1,
+            registers,
+            waits: false,
+            cleared,
+            creates,
+            wide: None,
+        });
     }
 
     /// Until `main` has returned.
@@ -196,6 +240,7 @@ impl Run {
     fn step(&mut self, index: usize) {
         let Thread { pid, registers, .. } = self.threads[index];
         let insn = self.insn(registers.rip);
+        self.threads[index].wide = selects_by_vectors(&insn).then(|| Wide::of(pid));
         ptrace::step(pid, None).expect("stepping");
         self.threads[index].waits = true;
         // A new thread does not begin before its creator's step is known.
@@ -217,9 +262,11 @@ impl Run {
                 WaitStatus::Stopped(_, Signal::SIGTRAP) => {
                     let registers = ptrace::getregs(pid).expect("registers");
                     if registers.rip == self.threads[index].registers.rip {
-                        // A string instruction stops after each of its repetitions.
+                        // A string instruction stops after each of its repetitions, and a gather
+                        // where it had to wait for memory.
                         let insn = self.insn(registers.rip);
-                        assert!(insn.has_rep_prefix() || insn.has_repne_prefix(), "it goes on");
+                        let repeats = insn.has_rep_prefix() || insn.has_repne_prefix();
+                        assert!(repeats || insn.is_vsib(), "it goes on");
                         ptrace::step(pid, None).expect("stepping");
                         continue;
                     }
@@ -227,6 +274,10 @@ impl Run {
                 }
                 WaitStatus::PtraceEvent(_, _, libc::PTRACE_EVENT_CLONE) => {
                     self.begins(index);
+                    ptrace::step(pid, None).expect("stepping");
+                }
+                // Whoever stops or continues what runs on this machine does not mean the program.
+                WaitStatus::Stopped(_, Signal::SIGSTOP | Signal::SIGCONT) => {
                     ptrace::step(pid, None).expect("stepping");
                 }
                 WaitStatus::Exited(..) => return self.ended(index),
@@ -248,7 +299,8 @@ impl Run {
         };
         let (before, after) = (Registers::of(&before), Registers::of(&registers));
         let creates = self.threads[index].creates.take();
-        self.steps.push(Step { thread: number, insn, before, after, wrote, creates });
+        let wide = self.threads[index].wide.take();
+        self.steps.push(Step { thread: number, insn, before, after, wide, wrote, creates });
     }
 
     /// A thread is begun by another one.
@@ -264,7 +316,15 @@ impl Run {
         let number = self.begun;
         self.threads[creator].creates = Some(Created { thread: number, stack: registers.rsp });
         let creates = None;
-        self.threads.push(Thread { pid, number, registers, waits: false, cleared, creates });
+        self.threads.push(Thread {
+            pid,
+            number,
+            registers,
+            waits: false,
+            cleared,
+            creates,
+            wide: None,
+        });
     }
 
     fn ended(&mut self, index: usize) {
@@ -273,8 +333,14 @@ impl Run {
         let before = Registers::of(&thread.registers);
         let wrote = thread.cleared.map(|at| at..at + 4).into_iter().collect();
         let (thread, creates) = (thread.number, None);
-        self.steps.push(Step { thread, insn, before, after: before, wrote, creates });
+        let wide = None;
+        self.steps.push(Step { thread, insn, before, after: before, wide, wrote, creates });
     }
+}
+
+fn selects_by_vectors(insn: &Instruction) -> bool {
+    let name = format!("{:?}", insn.mnemonic());
+    insn.is_vsib() || insn.op_mask() != Register::None || name.to_lowercase().contains("maskmov")
 }
 
 fn word(pid: Pid, at: u64) -> u64 {

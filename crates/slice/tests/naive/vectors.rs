@@ -35,7 +35,7 @@ fn made(plain: &str) -> Option<Made> {
         "Pand" | "Pandn" | "Por" | "Pxor" | "Andps" | "Andpd" | "Andnps" | "Andnpd" | "Orps"
         | "Orpd" | "Xorps" | "Xorpd" | "Paddb" | "Psubb" | "Paddsb" | "Paddusb" | "Psubsb"
         | "Psubusb" | "Pcmpeqb" | "Pcmpgtb" | "Pminub" | "Pmaxub" | "Pminsb" | "Pmaxsb"
-        | "Pavgb" | "Psignb" => Both(1),
+        | "Pavgb" | "Psignb" | "Pxord" | "Pxorq" => Both(1),
         "Paddw" | "Psubw" | "Paddsw" | "Paddusw" | "Psubsw" | "Psubusw" | "Pmullw" | "Pmulhw"
         | "Pmulhuw" | "Pmulhrsw" | "Pcmpeqw" | "Pcmpgtw" | "Pminsw" | "Pmaxsw" | "Pminuw"
         | "Pmaxuw" | "Pavgw" | "Psignw" | "Pmaddubsw" => Both(2),
@@ -174,7 +174,10 @@ fn is_constant(m: &Machine<'_>, one: u32, other: u32) -> bool {
     let constant = plain.starts_with("Pcmpeq")
         || plain.starts_with("Pcmpgt")
         || plain.starts_with("Psub")
-        || matches!(plain.as_str(), "Pxor" | "Xorps" | "Xorpd" | "Pandn" | "Andnps" | "Andnpd");
+        || matches!(
+            plain.as_str(),
+            "Pxor" | "Pxord" | "Pxorq" | "Xorps" | "Xorpd" | "Pandn" | "Andnps" | "Andnpd"
+        );
     let register = |operand| match insn.op_kind(operand) {
         OpKind::Register => insn.op_register(operand),
         _ => Register::None,

@@ -25,10 +25,10 @@ mod user;
 mod userfaultfd;
 mod vectors;
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use crate::say::say;
 use finding::{Finding, Verdict};
 
 /// Try what this machine allows, and say what each finding means
@@ -80,8 +80,7 @@ pub fn main(args: Args) -> ExitCode {
     } else {
         table::render(&findings, &lacking)
     };
-    // A reader that has gone away is no reason to fail.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    say!("{text}");
     ExitCode::from(u8::from(!lacking.is_empty()))
 }
 

@@ -121,6 +121,10 @@ impl Maker {
     fn look(&mut self, scene: &Scene) -> Result<Option<Position>> {
         let state = State { registers: scene.registers, vectors: scene.recorded_vectors() };
         match self.waiting.take() {
+            Some(Purpose::Copied { program }) => {
+                self.same(program)?;
+                scene.snapshot(&mut |event| self.same(event))?;
+            }
             Some(Purpose::Begin { written, thread, calls }) => {
                 self.tell(scene, &written)?;
                 let Position { event, ticks, .. } = scene.position;

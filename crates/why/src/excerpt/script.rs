@@ -2,6 +2,7 @@
 //! whole recording, and moments of that at which a replay has to be looked at.
 
 use super::spans::{Part, Span, Spans};
+use crate::fork::Fork;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use why_record::event::{Cause, Event, Source, Thread};
@@ -23,6 +24,8 @@ pub enum Item {
 }
 
 pub enum Purpose {
+    /// The process is a copy of one that executes this: what it has of that is told.
+    Copied { program: Event },
     /// A stretch begins: what was written by what was left out, and what comes of calls.
     Begin { written: Vec<Range<u64>>, thread: Thread, calls: Vec<Event> },
     /// It ends, after so many instructions.
@@ -90,13 +93,27 @@ impl Script {
             is_over: false,
         };
         script.between(None)?;
-        match script.items.front() {
-            Some(Item::Same(Event::Executed { .. })) => Ok(script),
-            _ => Err(format!(
-                "process {process} began as a copy of another one, of which there can be no \
-                 excerpt yet"
-            )),
+        if !matches!(script.items.front(), Some(Item::Same(Event::Executed { .. }))) {
+            script.begin_as_copy(recording, process)?;
         }
+        Ok(script)
+    }
+
+    /// The process began as a copy of another one. What happened before its first instruction is
+    /// in what is told of it there.
+    fn begin_as_copy(&mut self, recording: &Recording, process: i32) -> Result<()> {
+        let fork = Fork::of(recording, process, 1).map_err(|error| error.to_string())?;
+        let program = fork.and_then(|fork| fork.program);
+        let first = self.span.as_ref().map(|current| current.span.event);
+        let (Some(program), Some(event)) = (program, first) else {
+            return Err(format!(
+                "process {process} began as a copy of another one, of which nothing is known, so \
+                 there is no excerpt of it"
+            ));
+        };
+        let at = Position { event, ticks: 0, pc: None };
+        self.items = [Item::Look(at, Purpose::Copied { program })].into();
+        Ok(())
     }
 
     /// How many instructions are executed that are not in the slice.

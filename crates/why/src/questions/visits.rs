@@ -51,6 +51,7 @@ impl Visits {
         let visit = |Criterion { place, value }| {
             let goal = match place {
                 Place::Moment(moment) => Goal::Moment(moment),
+                Place::Written(..) => unreachable!("its moment has been found"),
                 Place::Code(code, number) => {
                     let when_left = value.is_some() && matches!(code, Code::Line { .. });
                     Goal::Execution { executions: Executions::new(code), number, when_left }

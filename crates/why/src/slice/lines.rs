@@ -5,6 +5,7 @@
 //! and conditions first, then fewer lines.
 
 use crate::images::Images;
+use crate::slice::loader;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
@@ -136,16 +137,12 @@ impl<'a> Sources<'a> {
         found
     }
 
-    /// The code that links the program before it begins.
-    pub fn loader(&self) -> Vec<Range<u64>> {
-        let loads = |module: &&why_symbols::Module| {
-            let name = module.short_name();
-            name.starts_with("ld-linux") || name.starts_with("ld-musl") || name.starts_with("ld.so")
-        };
+    /// The code that links the program.
+    pub fn linking(&self) -> Vec<Range<u64>> {
         // If that is what was run, it is of interest.
         let is_program = |module: &&why_symbols::Module| Path::new(&module.name) == self.program;
-        let loaders = self.modules.iter().filter(loads).filter(|module| !is_program(module));
-        loaders.map(|module| module.range.clone()).collect()
+        let loaders = self.modules.iter().filter(|module| loader::is_loader(module));
+        loaders.filter(|module| !is_program(module)).flat_map(loader::linking).collect()
     }
 
     /// Where an address is.

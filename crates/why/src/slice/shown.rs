@@ -4,9 +4,10 @@ use super::lines::Kind;
 use super::races::ShownRace;
 use super::text;
 use crate::questions::{Failure, no_answer};
+use crate::say;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::io::{self, BufWriter, Write, stdout};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use why_record::store::Recording;
 use why_slice::region::Slice;
@@ -103,6 +104,9 @@ pub struct Shown {
     pub figures: String,
     #[serde(default)]
     pub preface: Preface,
+    /// What it depends on of the process that was forked to make this one.
+    #[serde(default)]
+    pub before_fork: Option<Box<Shown>>,
 }
 
 /// What is told besides, in front of the lines: for people, and for programs.
@@ -159,10 +163,11 @@ impl Preface {
 
 impl Shown {
     pub fn print(&self, view: &ViewArgs) {
-        // Whoever reads it, such as `head`, may have seen enough.
-        let _ = self.write(view, &mut BufWriter::new(stdout()));
-        if view.stats {
-            eprintln!("why: {}", self.figures);
+        say::with(|out| self.write(view, out));
+        let mut shown = Some(self).filter(|_| view.stats);
+        while let Some(Shown { figures, before_fork, .. }) = shown {
+            eprintln!("why: {figures}");
+            shown = before_fork.as_deref();
         }
     }
 
@@ -186,8 +191,12 @@ impl Shown {
             for line in &self.left_out {
                 writeln!(out, "({line})")?;
             }
+            if let Some(before) = &self.before_fork {
+                writeln!(out)?;
+                before.write(view, out)?;
+            }
         }
-        out.flush()
+        Ok(())
     }
 
     fn write_instances(&self, out: &mut impl Write) -> io::Result<()> {
@@ -222,6 +231,7 @@ impl Shown {
                 "lines": self.lines,
                 "races": self.races,
                 "instances": all.then_some(&self.told_instances),
+                "before_fork": self.before_fork.as_ref().map(|before| before.json(all)),
             },
             "left_out": self.left_out,
             "stats": { "traced": self.traced, "in_slice": self.in_slice },
@@ -234,18 +244,28 @@ impl Shown {
 
     /// For Graphviz: arrows lead from what depends to what it depends on.
     fn dot(&self) -> String {
+        format!("digraph slice {{\n{}}}\n", self.dot_lines(""))
+    }
+
+    /// Nodes and arrows, by names that nobody else has.
+    fn dot_lines(&self, own: &str) -> String {
         let quoted = |text: &str| format!("{:?}", text);
-        let mut out = format!("digraph slice {{\n  criterion [label={}];\n", quoted(&self.told));
+        let mut out = format!("  {own}criterion [label={}];\n", quoted(&self.told));
         for (number, line) in self.lines.iter().enumerate() {
             let value = line.variable.as_ref().zip(line.value.as_ref());
             let value = value.map(|(name, value)| format!("\n{name} = {value}"));
             let label = line.place.clone() + &value.unwrap_or_default();
-            out += &format!("  l{number} [label={}];\n", quoted(&label));
+            out += &format!("  {own}l{number} [label={}];\n", quoted(&label));
             let from = line.parent.map_or("criterion".to_owned(), |parent| format!("l{parent}"));
             let because = format!("{:?}", line.because).to_lowercase();
-            out += &format!("  {from} -> l{number} [label=\"{because}\"];\n");
+            out += &format!("  {own}{from} -> {own}l{number} [label=\"{because}\"];\n");
         }
-        out + "}\n"
+        if let Some(before) = &self.before_fork {
+            let parent = format!("{own}before_fork_");
+            out += &format!("  {own}criterion -> {parent}criterion [label=\"fork\"];\n");
+            out += &before.dot_lines(&parent);
+        }
+        out
     }
 
     /// Keeps it in the recording.

@@ -96,6 +96,17 @@ impl Subject {
         })
     }
 
+    /// Another process of the recording, at a position.
+    pub fn elsewhere(&self, process: i32, position: Position) -> Result<Subject, Failure> {
+        let recording = self.recording.path.display().to_string();
+        Subject::of(&[recording, format!("{process}/{position}")], None)
+    }
+
+    /// The event behind which the moment is that was asked about.
+    pub fn event(&self) -> u64 {
+        self.place.event
+    }
+
     pub fn sources(&self) -> Sources<'_> {
         let mut images = Images::new(self.recording.files());
         Sources::new(&self.traced.modules, &mut images, &self.program)
@@ -147,7 +158,7 @@ impl Subject {
     /// Code that is not looked into.
     fn pruned(&self, names: &[String]) -> Result<Vec<Range<u64>>, Failure> {
         let sources = self.sources();
-        let mut pruned = sources.loader();
+        let mut pruned = sources.linking();
         for name in names {
             let found = sources.code_named(name);
             if found.is_empty() {
@@ -224,6 +235,7 @@ impl Subject {
             told_instances: if view.all { self.instances(slice) } else { Vec::new() },
             traced: self.traced.region.length,
             preface: Preface::default(),
+            before_fork: None,
             figures: format!(
                 "{} instructions in the trace, {} in {:.3} s; {} in the slice, found in {:.3} s; \
                  {} replays besides",
@@ -268,6 +280,9 @@ impl Subject {
             }
             Some(Ok(ValueSeen::Register { name, value })) => {
                 format!("{}: {name} = {value:#x}", self.question)
+            }
+            Some(Ok(ValueSeen::Memory { bytes, .. })) if bytes.len() == 1 => {
+                format!("{}: {:#04x} {:?}", self.question, bytes[0], char::from(bytes[0]))
             }
             _ => format!("{}: {}", self.question, self.answer.position),
         }

@@ -218,7 +218,14 @@ impl TraceReader for Reader {
 
     fn finish(&mut self) -> Option<i32> {
         let finished = match (self.builder.take()?, self.failed.take()) {
-            (Ok(builder), None) => builder.finish().err(),
+            (Ok(builder), None) => match builder.finish() {
+                // It is opened from its file. The process ends before what it was is given back.
+                Ok(region) => {
+                    std::thread::spawn(move || drop(region));
+                    None
+                }
+                Err(error) => Some(error),
+            },
             (Err(error), _) | (_, Some(error)) => Some(error),
         };
         finished.map(|error| match error {

@@ -23,10 +23,20 @@ pub struct MappedWays {
     /// The program itself, as opposed to libraries.
     program: String,
     meets: RefCell<HashMap<Function, Rc<Meets>>>,
-    /// Where indirect jumps of files were seen to lead, and the functions whose ways are others
-    /// because of that.
+    /// Where indirect jumps of files were seen to lead.
     seen: HashMap<*const Image, Targets>,
-    changed: HashSet<Function>,
+    /// What was asked for last: mostly the next instruction of the same function is next.
+    last: RefCell<Option<Rc<Located>>>,
+}
+
+/// Where some code is.
+struct Located {
+    addresses: Range<u64>,
+    /// When so many modules were mapped.
+    mapped: usize,
+    module: why_symbols::Module,
+    /// The function that it belongs to.
+    entry: Option<u64>,
 }
 
 /// Of one file, by jump.
@@ -47,28 +57,31 @@ struct Meets {
 
 impl MappedWays {
     pub fn new(mapped: Mapped, images: Images, program: String) -> MappedWays {
-        let (images, meets) = (RefCell::new(images), RefCell::default());
-        let (seen, changed) = Default::default();
-        MappedWays { mapped, images, program, meets, seen, changed }
+        let (images, meets, last) = (RefCell::new(images), RefCell::default(), RefCell::default());
+        MappedWays { mapped, images, program, meets, seen: HashMap::new(), last }
     }
 
-    fn module(&self, address: u64) -> Option<why_symbols::Module> {
+    fn located(&self, address: u64) -> Option<Rc<Located>> {
         let mapped = self.mapped.lock().expect("no panic");
-        let module = mapped.iter().rev().find(|module| module.range.contains(&address))?;
-        self.images.borrow_mut().module(module)
+        let mut last = self.last.borrow_mut();
+        let same =
+            |last: &Rc<Located>| last.addresses.contains(&address) && last.mapped == mapped.len();
+        if !last.as_ref().is_some_and(same) {
+            let module = mapped.iter().rev().find(|module| module.range.contains(&address))?;
+            let module = self.images.borrow_mut().module(module)?;
+            let at = module.linked(address);
+            let code = module.image.extent(at).unwrap_or(at..LinkAddress(at.0 + 1));
+            let entry = module.image.function(at).map(|entry| entry.0);
+            let addresses = module.mapped(code.start)..module.mapped(code.end);
+            *last = Some(Rc::new(Located { addresses, mapped: mapped.len(), module, entry }));
+        }
+        last.clone()
     }
 
     fn graph(&self, image: &Rc<Image>, entry: u64) -> Graph {
         let seen = self.seen.get(&Rc::as_ptr(image));
-        Graph::of(&OfImage { image, seen, landings: RefCell::default() }, entry)
-    }
-
-    /// The function that an address lies in, and the address in its file.
-    fn function(&self, address: u64) -> Option<(Rc<Image>, u64, u64)> {
-        let module = self.module(address)?;
-        let at = module.linked(address);
-        let entry = module.image.function(at)?;
-        Some((Rc::clone(&module.image), entry.0, at.0))
+        let (landings, within) = (RefCell::default(), RefCell::default());
+        Graph::of(&OfImage { image, seen, landings, within }, entry)
     }
 
     fn meets(&self, image: &Rc<Image>, entry: u64) -> Rc<Meets> {
@@ -92,11 +105,43 @@ impl MappedWays {
 
     /// Where the ways from an address meet, by one of its function's tables.
     fn found(&self, from: u64, table: impl Fn(&Meets) -> &HashMap<u64, u64>) -> Option<u64> {
-        let module = self.module(from)?;
-        let at = module.linked(from);
-        let entry = module.image.function(at)?;
-        let meet = table(&self.meets(&module.image, entry.0)).get(&at.0).copied();
+        let located = self.located(from)?;
+        let Located { module, entry, .. } = &*located;
+        let meets = self.meets(&module.image, (*entry)?);
+        let meet = table(&meets).get(&module.linked(from).0).copied();
         meet.map(|meet| module.mapped(LinkAddress(meet)))
+    }
+
+    /// Notes where jumps of files lead that were not known to. The functions that they are of.
+    fn add_targets(&mut self, seen: &[(u64, u64)]) -> HashMap<Function, Rc<Image>> {
+        // Those of one function come one behind the other.
+        let mut last: Option<(Function, Graph)> = None;
+        let mut changed = HashMap::new();
+        for (jump, target) in seen {
+            let (Some(from), Some(to)) = (self.located(*jump), self.located(*target)) else {
+                continue;
+            };
+            let (image, target) = (&from.module.image, to.module.linked(*target).0);
+            let Some(entry) = from.entry else {
+                continue;
+            };
+            // Other jumps are calls.
+            if !Rc::ptr_eq(image, &to.module.image) || to.entry != Some(entry) {
+                continue;
+            }
+            let (function, jump) = ((Rc::as_ptr(image), entry), from.module.linked(*jump).0);
+            let known = match last.take().filter(|(of, _)| *of == function) {
+                Some((_, graph)) => graph,
+                None => self.graph(image, entry),
+            };
+            if !leads(&known, jump, target) {
+                let of_image = self.seen.entry(function.0).or_default();
+                of_image.entry(jump).or_default().push(target);
+                changed.insert(function, Rc::clone(image));
+            }
+            last = Some((function, known));
+        }
+        changed
     }
 }
 
@@ -106,12 +151,12 @@ impl Ways for MappedWays {
     }
 
     fn may_meet(&self, address: u64) -> bool {
-        let Some(module) = self.module(address) else {
+        let Some(located) = self.located(address) else {
             return false;
         };
-        let at = module.linked(address);
-        let entry = module.image.function(at);
-        entry.is_some_and(|entry| self.meets(&module.image, entry.0).places.contains(&at.0))
+        let Located { module, entry, .. } = &*located;
+        let places = |entry| self.meets(&module.image, entry);
+        entry.is_some_and(|entry| places(entry).places.contains(&module.linked(address).0))
     }
 
     fn lands(&self, pad: u64) -> Option<u64> {
@@ -120,52 +165,53 @@ impl Ways for MappedWays {
 
     /// The linker's own way to a function of another file is part of the call.
     fn decides(&self, branch: u64) -> bool {
-        !self.module(branch).is_some_and(|module| module.image.is_stub(module.linked(branch)))
+        let stub =
+            |located: Rc<Located>| located.module.image.is_stub(located.module.linked(branch));
+        !self.located(branch).is_some_and(stub)
     }
 
-    fn learn_targets(&mut self, seen: &[(u64, u64)]) -> bool {
-        // Those of one jump come one behind the other.
-        let mut last: Option<(Function, Graph)> = None;
-        for (jump, target) in seen {
-            let (Some(from), Some(to)) = (self.function(*jump), self.function(*target)) else {
-                continue;
-            };
-            let ((image, entry, jump), (_, _, target)) = (&from, &to);
-            // Other jumps are calls.
-            if !Rc::ptr_eq(image, &to.0) || *entry != to.1 {
-                continue;
-            }
-            let function = (Rc::as_ptr(image), *entry);
-            let known = match last.take().filter(|(of, _)| *of == function) {
-                Some((_, graph)) => graph,
-                None => self.graph(image, *entry),
-            };
-            let is_new = !leads(&known, *jump, *target);
-            last = Some((function, known));
-            if is_new {
-                let of_image = self.seen.entry(Rc::as_ptr(image)).or_default();
-                of_image.entry(*jump).or_default().push(*target);
-                self.meets.borrow_mut().remove(&function);
-                self.changed.insert(function);
+    fn learn_targets(&mut self, seen: &[(u64, u64)]) -> Vec<u64> {
+        let mut addresses = Vec::new();
+        for (function, image) in self.add_targets(seen) {
+            let before = self.meets.borrow_mut().remove(&function).unwrap_or_default();
+            let differing = before.differing(&self.meets(&image, function.1));
+            // A file may be mapped more than once.
+            for module in self.mapped.lock().expect("no panic").iter() {
+                let module = self.images.borrow_mut().module(module);
+                let same = module.filter(|module| Rc::ptr_eq(&module.image, &image));
+                let mapped = |module: why_symbols::Module| {
+                    let differing = differing.iter();
+                    differing.map(move |at| module.mapped(LinkAddress(*at))).collect::<Vec<u64>>()
+                };
+                addresses.extend(same.into_iter().flat_map(mapped));
             }
         }
-        !self.changed.is_empty()
-    }
-
-    fn has_changed(&self, address: u64) -> bool {
-        let function = self.function(address);
-        function
-            .is_some_and(|(image, entry, _)| self.changed.contains(&(Rc::as_ptr(&image), entry)))
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
     }
 
     /// What has source of the program's own; of a program without any, all of its code.
     fn is_shown(&self, address: u64) -> bool {
-        self.module(address).is_some_and(|module| {
+        self.located(address).is_some_and(|located| {
+            let module = &located.module;
             let name = |path: &str| Path::new(path).file_name().map(ToOwned::to_owned);
             let is_program = || name(&module.name) == name(&self.program);
             module.own_line(module.linked(address)).is_some()
                 || is_program() && !module.image.has_lines()
         })
+    }
+}
+
+impl Meets {
+    /// The addresses at which others differ.
+    fn differing(&self, other: &Meets) -> Vec<u64> {
+        let tables = [(&self.by_branch, &other.by_branch), (&self.landings, &other.landings)];
+        let of_tables = tables.into_iter().flat_map(|(one, other)| {
+            let all = one.keys().chain(other.keys().filter(|at| !one.contains_key(at)));
+            all.filter(|at| one.get(at) != other.get(at))
+        });
+        of_tables.chain(self.places.symmetric_difference(&other.places)).copied().collect()
     }
 }
 
@@ -182,6 +228,8 @@ struct OfImage<'a> {
     seen: Option<&'a Targets>,
     /// Of the part of a function that was asked for last.
     landings: RefCell<Option<(Range<u64>, Vec<Landing>)>>,
+    /// Code that was asked for last, and where its function begins.
+    within: RefCell<Option<(Range<u64>, u64)>>,
 }
 
 impl Program for OfImage<'_> {
@@ -190,7 +238,13 @@ impl Program for OfImage<'_> {
     }
 
     fn is_within(&self, entry: u64, address: u64) -> bool {
-        self.image.function(LinkAddress(address)) == Some(LinkAddress(entry))
+        let mut within = self.within.borrow_mut();
+        if within.as_ref().is_none_or(|(code, _)| !code.contains(&address)) {
+            let at = LinkAddress(address);
+            let code = self.image.extent(at).map(|code| code.start.0..code.end.0);
+            *within = code.zip(self.image.function(at).map(|entry| entry.0));
+        }
+        within.as_ref().is_some_and(|(_, begins)| *begins == entry)
     }
 
     fn may_return(&self, callee: u64) -> bool {

@@ -1,0 +1,140 @@
+//! Makes a region of a trace: packs its records and learns its units. The course of the run is
+//! followed beside that, on another thread.
+
+use crate::again::Again;
+use crate::control::Position;
+use crate::decoding::Kept;
+use crate::following::Following;
+use crate::region::{Chunk, Region, RegionError};
+use crate::store::{Store, Stored};
+use crate::units::{Library, Surrounding, Unit, Ways, ids};
+use iced_x86::Instruction;
+use std::fs::File;
+use std::sync::{Arc, OnceLock};
+use why_trace::packed::Packer;
+use why_trace::shape::Shape;
+use why_trace::{FIRST_UNIT_ID, UNDO};
+
+pub struct Builder<W> {
+    ways: W,
+    library: Library,
+    /// What the units are made of again when the region is opened.
+    shapes: Vec<Arc<Shape>>,
+    /// For each id of a record: the unit and how many instructions were executed.
+    by_id: Vec<(usize, usize)>,
+    store: Store,
+    packer: Packer,
+    packed: Vec<Stored>,
+    /// How many instructions a chunk has, or a few more; and how many this one has so far.
+    chunk: Position,
+    length: Position,
+    following: Following,
+    again: Again,
+}
+
+impl<W: Ways> Builder<W> {
+    /// A region in chunks of so many instructions, or a few more.
+    pub fn new(ways: W, chunk: Position) -> Builder<W> {
+        Builder::with(ways, chunk, Store::Memory(Vec::new()))
+    }
+
+    /// The same in a file: `Region::open` opens it once it is finished.
+    pub fn create(ways: W, chunk: Position, file: File) -> Result<Builder<W>, RegionError> {
+        Ok(Builder::with(ways, chunk, Store::file(file)?))
+    }
+
+    fn with(ways: W, chunk: Position, store: Store) -> Builder<W> {
+        Builder {
+            ways,
+            library: Library::default(),
+            shapes: Vec::new(),
+            by_id: Vec::new(),
+            store,
+            packer: Packer::default(),
+            packed: Vec::new(),
+            chunk,
+            length: 0,
+            following: Following::begin(),
+            again: Again::default(),
+        }
+    }
+
+    /// Makes the next units known.
+    pub fn learn(&mut self, shapes: &[Arc<Shape>]) {
+        for shape in shapes {
+            let (ways, library) = (&self.ways, &mut self.library);
+            let mut known =
+                |insn: &Instruction| library.known(insn, || Surrounding::of(insn, ways));
+            let instructions: Vec<_> = shape.instructions.iter().map(&mut known).collect();
+            let (number, first_id) = (self.shapes.len(), self.by_id.len());
+            self.by_id.extend(ids(number, instructions.len()));
+            self.again.learn(&instructions);
+            let unit = Unit { first_id, ..self.library.unit(shape, instructions) };
+            self.following.learn(number, unit);
+            self.shapes.push(Arc::clone(shape));
+        }
+    }
+
+    /// The next record.
+    pub fn record(&mut self, id: u32, slots: &[u64]) -> Result<(), RegionError> {
+        self.following.record(id, slots);
+        self.packer.add(id, slots);
+        let unit = id.checked_sub(FIRST_UNIT_ID).and_then(|id| self.by_id.get(id as usize));
+        self.length += unit.map_or(0, |(_, executed)| *executed as Position);
+        if let (UNDO, [undone]) = (id, slots) {
+            self.length = self.length.saturating_sub(*undone);
+        }
+        if self.length >= self.chunk {
+            self.end_chunk()?;
+        }
+        Ok(())
+    }
+
+    fn end_chunk(&mut self) -> Result<(), RegionError> {
+        self.length = 0;
+        self.following.end_chunk();
+        self.again.end_chunk(self.packer.ids(), &self.by_id);
+        self.packed.push(self.store.add(&self.packer.finish()?)?);
+        // What is learnt early needs not be followed again, and to learn takes its time.
+        if self.packed.len().is_power_of_two() {
+            self.learn_targets();
+        }
+        Ok(())
+    }
+
+    /// From now on ways are those by which jumps were seen to lead.
+    fn learn_targets(&mut self) {
+        let changed = self.ways.learn_targets(&self.following.take_targets());
+        let renewed = self.library.renew(&changed, &self.ways);
+        for (number, unit) in self.again.renew(&renewed, &mut self.library, &self.shapes) {
+            let first_id = self.by_id.partition_point(|(of, _)| *of < number);
+            self.following.learn(number, Unit { first_id, ..unit });
+        }
+    }
+
+    pub fn finish(mut self) -> Result<Region, RegionError> {
+        self.following.end();
+        self.end_chunk()?;
+        self.learn_targets();
+        let mut followed = self.following.finish()?;
+        followed.completions.finish();
+        let chunks = followed.began.into_iter().zip(self.packed);
+        let mut region = Region {
+            units: followed.units,
+            by_id: self.by_id,
+            chunks: chunks.map(|(before, packed)| Chunk { before, packed }).collect(),
+            store: self.store,
+            patterns: OnceLock::new(),
+            kept: Kept::default(),
+            moments: followed.moments,
+            inputs: followed.inputs,
+            completions: followed.completions,
+            words: followed.words.finish(),
+            has_several_threads: followed.course.has_several_threads(),
+            length: followed.course.position,
+        };
+        region.follow_again(self.again)?;
+        region.keep(&self.library.all, &self.shapes)?;
+        Ok(region)
+    }
+}

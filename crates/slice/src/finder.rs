@@ -1,0 +1,134 @@
+//! Finds the numbers of patterns while records are read. There are many records, and what is needed
+//! for each is close together.
+
+use crate::control::Position;
+use crate::course::Executed;
+use crate::patterns::{Apart, NONE, Patterns};
+use crate::units::Unit;
+use rustc_hash::FxHashMap;
+
+pub struct Finder<'a> {
+    all: &'a Patterns,
+    by_id: Vec<OfId<'a>>,
+    key: Vec<u64>,
+    /// The last descriptions of ids that are longer than others.
+    long: FxHashMap<usize, Box<[u64]>>,
+}
+
+/// Longer descriptions are rare.
+const SHORT: usize = 4;
+
+/// What is known of the records of an id.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct OfId<'a> {
+    state: State,
+    /// See [`crate::patterns::Crossing`].
+    hides: bool,
+    /// How the last record was described, and its number.
+    length: u8,
+    number: u32,
+    last: [u64; SHORT],
+    apart: &'a [Apart],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    /// They have no patterns.
+    Unlike,
+    Known,
+}
+
+impl<'a> Finder<'a> {
+    pub fn of(all: &'a Patterns) -> Finder<'a> {
+        let new = OfId {
+            state: State::New,
+            hides: false,
+            length: 0,
+            number: NONE,
+            last: [0; SHORT],
+            apart: &[],
+        };
+        let by_id = vec![new; all.crossings.len()];
+        Finder { all, by_id, key: Vec::new(), long: FxHashMap::default() }
+    }
+
+    /// The number of a record's pattern.
+    #[inline]
+    pub fn find(&mut self, unit: &Unit, executed: &Executed, starts: &[u64]) -> u32 {
+        let id = unit.first_id + executed.count;
+        if self.by_id[id].state == State::New {
+            self.meet(id, unit, executed.count);
+        }
+        let of_id = &self.by_id[id];
+        if of_id.state == State::Unlike {
+            return NONE;
+        }
+        describe(&mut self.key, id, of_id.hides, executed);
+        if !of_id.apart.iter().all(|apart| apart.is_met(starts)) {
+            describe_overlaps(&mut self.key, unit, starts);
+        }
+        let last = of_id.last.get(..usize::from(of_id.length));
+        let last = last.unwrap_or_else(|| self.long.get(&id).map_or(&[], |last| last));
+        if !last.iter().eq(&self.key) {
+            self.turn_to_other(id);
+        }
+        self.by_id[id].number
+    }
+
+    #[cold]
+    fn meet(&mut self, id: usize, unit: &Unit, count: usize) {
+        let of_id = &mut self.by_id[id];
+        of_id.state = State::Unlike;
+        if let Some(crossing) = self.all.crossing(unit, count) {
+            (of_id.state, of_id.hides) = (State::Known, crossing.hides);
+            of_id.apart = &crossing.apart;
+        }
+    }
+
+    /// The last record of an id is described so now.
+    fn turn_to_other(&mut self, id: usize) {
+        let of_id = &mut self.by_id[id];
+        of_id.number = self.all.number(&self.key);
+        of_id.length = self.key.len().min(SHORT + 1) as u8;
+        match of_id.last.get_mut(..self.key.len()) {
+            Some(last) => last.copy_from_slice(&self.key),
+            None => drop(self.long.insert(id, self.key.as_slice().into())),
+        }
+    }
+}
+
+/// What makes a difference.
+#[inline]
+fn describe(key: &mut Vec<u64>, id: usize, hides: bool, executed: &Executed) {
+    const OTHER: u64 = 0xff;
+    const NOTHING: u64 = 0x100;
+    // Instructions of the unit itself are told by their numbers, others are alike.
+    let index = |at: Position| at.checked_sub(executed.position).unwrap_or(OTHER);
+    key.clear();
+    key.push((id << 32 | executed.restored.len() << 16 | executed.decided.len()) as u64);
+    for restored in executed.restored {
+        key.push(index(restored.by) << 32 | index(restored.saved));
+    }
+    for decided in executed.decided {
+        key.push((decided.from() as u64) << 32 | decided.by().map_or(NOTHING, index));
+    }
+    if hides {
+        key.extend(executed.sites.iter().map(|site| site.number()));
+    }
+}
+
+/// Which accesses are to the same memory, though they need not be.
+#[cold]
+fn describe_overlaps(key: &mut Vec<u64>, unit: &Unit, starts: &[u64]) {
+    let size = |number: usize| u64::from(unit.plan.accesses[number].fixed_size().unwrap_or(0));
+    for (number, start) in starts.iter().enumerate() {
+        for (earlier, other) in starts[..number].iter().enumerate() {
+            let (above, below) = (start.wrapping_sub(*other), other.wrapping_sub(*start));
+            if above < size(earlier) || below < size(number) {
+                key.push((number as u64) << 48 | (earlier as u64) << 32 | above & 0xffff_ffff);
+            }
+        }
+    }
+}

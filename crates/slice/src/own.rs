@@ -1,0 +1,80 @@
+//! What a slice knows of the ways over units that it shares with others: how often it went each, and
+//! by whom what is made there is touched.
+
+use crate::events::Record;
+use crate::memory::each_bit;
+use crate::spread::Noted;
+use crate::wanted::{Role, Wanter};
+use crate::way::{Way, rank};
+
+/// What a slice knows of ways, by their numbers.
+pub struct Own {
+    pub may_pass: bool,
+    gone: Vec<Gone>,
+    size: usize,
+}
+
+#[derive(Default)]
+pub struct Gone {
+    is_known: bool,
+    pub times: u64,
+    /// Who touches what instructions make, of those that were met, in order.
+    pub wanters: Box<[Wanter]>,
+    /// The same of those that decide.
+    pub deciders: Box<[Wanter]>,
+}
+
+impl Own {
+    /// Maybe there are no ways for it.
+    pub fn new(may_pass: bool) -> Own {
+        Own { may_pass, gone: Vec::new(), size: 0 }
+    }
+
+    /// How much memory that takes.
+    pub fn size(&self) -> usize {
+        size_of_val(self.gone.as_slice()) + self.size
+    }
+
+    /// Counts what was gone by ways.
+    pub fn count(&self, noted: &mut Noted) {
+        let Some(reasons) = &mut noted.reasons else { return };
+        for Gone { times, wanters, .. } in &self.gone {
+            wanters.iter().for_each(|wanter| reasons.again(wanter.number() - 1, *times));
+        }
+    }
+
+    /// What is known of a way, if it was gone.
+    #[inline]
+    pub fn find(&mut self, way: &Way) -> Option<&mut Gone> {
+        self.gone.get_mut(way.number).filter(|gone| gone.is_known)
+    }
+
+    /// A way was gone instruction by instruction, so that each has a reason.
+    pub fn learn(&mut self, way: &Way, record: &Record, noted: &Noted) {
+        let Some(wanters) = wanters(way.met, record, noted) else { return };
+        if self.gone.len() <= way.number {
+            self.gone.resize_with(way.number + 1, Gone::default);
+        }
+        let mut deciders = Vec::new();
+        each_bit(way.decide & way.met, |index| deciders.push(wanters[rank(way.met, index)]));
+        let deciders: Box<[Wanter]> = deciders.into();
+        self.size += size_of_val(&*wanters) + size_of_val(&*deciders);
+        self.gone[way.number] = Gone { is_known: true, times: 0, wanters, deciders };
+    }
+}
+
+/// Who touches what these instructions make; none if one has no reason.
+fn wanters(met: u64, record: &Record, noted: &Noted) -> Option<Box<[Wanter]>> {
+    let mut wanters = Vec::new();
+    for index in (0..record.count).filter(|index| met >> index & 1 == 1) {
+        let number = match &noted.reasons {
+            Some(reasons) => {
+                let insn = &record.unit.instructions[index];
+                reasons.find(insn, record.site(index).filter(|_| !insn.shown))? + 1
+            }
+            None => 0,
+        };
+        wanters.push(Wanter::new(number, Role::Value));
+    }
+    Some(wanters.into())
+}
