@@ -212,12 +212,25 @@ impl Returned<'_> {
         for output in of(self.name)? {
             let at = self.arguments[output.argument];
             // Small numbers are no pointers: which argument is one may depend on another.
-            if at >= 0x1000 {
+            if at >= 0x1000 && self.looks_at(output.argument) {
                 self.add(output, at, &mut ranges)?;
             }
         }
         ranges.retain(|range| !range.is_empty());
         Some(ranges)
+    }
+
+    /// Whether the call knows such an argument; else a register holds what was left in it,
+    /// which may point anywhere: also to what another thread is just mapping.
+    fn looks_at(&self, argument: usize) -> bool {
+        let command = self.arguments[1] as u32;
+        match (self.name, argument) {
+            // FUTEX_WAKE_OP, FUTEX_WAIT_REQUEUE_PI and FUTEX_CMP_REQUEUE_PI
+            ("futex", 4) => matches!(command & 0x7f, 5 | 11 | 12),
+            // F_GETLK, F_GETOWN_EX, F_GETOWNER_UIDS, F_OFD_GETLK and those of hints
+            ("fcntl", 2) => matches!(command, 5 | 16 | 17 | 36 | 1035 | 1037),
+            _ => true,
+        }
     }
 
     /// The memory that it may be writing to while it has not returned.
@@ -348,6 +361,19 @@ mod tests {
         assert_eq!(most("getrandom", [page.start, 0x1000, 0, 0, 0, 0]), [page.clone()]);
         assert_eq!(most("readlinkat", [3, 0x2000, page.start, 0x1000, 0, 0]), [page.clone()]);
         assert_eq!(most("getgroups", [0x400, page.start, 0, 0, 0, 0]), [page]);
+    }
+
+    #[test]
+    fn what_was_left_in_a_register_is_no_argument() {
+        let memory = Memory::open(std::process::id() as i32).unwrap();
+        let (wait, wake_with) = (0x80, 0x85);
+        let word = 0x10000..0x10004;
+        let written = |command| {
+            let arguments = [word.start, command, 1, 0, 0x20000, 0];
+            Returned { name: "futex", arguments, result: 0, memory: &memory }.written().unwrap()
+        };
+        assert_eq!(written(wait), [word.clone()]);
+        assert_eq!(written(wake_with), [word.clone(), 0x20000..0x20004]);
     }
 
     #[rustfmt::skip]
