@@ -234,7 +234,8 @@ impl Events {
         })
     }
 
-    #[inline]
+    // A record that is returned would be copied, which takes longer than to look at it.
+    #[inline(always)]
     fn happened<'a>(&'a self, event: &'a Event, units: &'a [Unit], at: Cursor) -> Happened<'a> {
         let executed = match event {
             Event::Executed(executed) => executed,

@@ -87,7 +87,8 @@ struct Search<'a> {
 impl Search<'_> {
     fn over(&mut self, events: &Events) {
         self.noted.slice.passed_over.extend(&events.passed_over);
-        for happened in events.backwards(self.units) {
+        let units = self.units;
+        events.backwards(units).for_each(|happened| {
             match happened {
                 Happened::Wrote(wrote) if wrote.at <= self.end && wrote.at > self.start => {
                     if let Some(byte) = self.over.wanted.take_any(wrote.bytes.clone()) {
@@ -111,7 +112,7 @@ impl Search<'_> {
                 }
                 Happened::Interrupted(..) => {}
             }
-        }
+        });
     }
 
     /// What a handler leaves in registers nobody sees: they are what they were before it.
