@@ -4,13 +4,14 @@
 use crate::arena::{ARENA_BYTES, Arena, Item};
 use crate::calls;
 use crate::cpu::View;
+use crate::directions::Turned;
 use crate::error::{EngineError, Result};
 use crate::frozen::Frozen;
 use crate::image::Image;
 use crate::memory::{Address, PAGE, page_of};
 use crate::targets::Targets;
 use crate::tracing::Shapes;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -104,6 +105,8 @@ pub struct Code {
     pub view: View,
     /// Addresses that no thread passes without the supervisor.
     pub watched: BTreeSet<Address>,
+    /// Conditional branches at whose targets units go on.
+    taken: FxHashSet<Address>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -149,6 +152,7 @@ impl Code {
             calls: Calls::Made,
             view: View::native(),
             watched: BTreeSet::new(),
+            taken: FxHashSet::default(),
         })
     }
 
@@ -268,6 +272,7 @@ impl Code {
             shown: self.view.expected,
             expected: if plain { Features::ALL } else { self.view.noticed() },
             limit_xsave: self.view.limited,
+            taken: &|branch| self.taken.contains(&branch),
             number: &|shape| shapes.write().expect("no panic").number(shape),
             verify: source.can_change_unseen(pc),
             gs_base_writable: crate::processor::gs_base_writable(),
@@ -549,6 +554,18 @@ impl Code {
     /// Forgets a unit whose application code has changed.
     pub fn invalidate_unit(&mut self, id: UnitId) {
         self.invalidate(id);
+    }
+
+    /// A branch mostly goes another way than a unit does, which will be made anew; but not one that
+    /// a thread is in.
+    pub fn turn(&mut self, turned: &Turned, running: UnitId) {
+        match turned.is_taken {
+            true => self.taken.insert(turned.branch),
+            false => self.taken.remove(&turned.branch),
+        };
+        if let Some(id) = self.by_pc.get(&turned.unit).copied().filter(|id| *id != running) {
+            self.invalidate(id);
+        }
     }
 
     /// The pages from which code was translated, within a range.

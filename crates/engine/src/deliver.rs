@@ -332,7 +332,7 @@ impl Supervisor {
         };
         let id = UnitId(id);
         if signal == libc::SIGSEGV
-            && self.swap_trace(tid, &registers, fault_address(&info), &code, id)?
+            && self.swap_trace(tid, &registers, fault_address(&info), &mut code, id)?
         {
             return Ok(());
         }
@@ -588,9 +588,11 @@ impl Supervisor {
         tid: Tid,
         registers: &Registers,
         address: Address,
-        code: &crate::code::Code,
+        code: &mut crate::code::Code,
         id: UnitId,
     ) -> Outcome<bool> {
+        // Who else executes the same units might be in the middle of one.
+        let may_turn = self.replays() && !self.shares_code(tid);
         let space = self.space_of(tid);
         let Some(trace) = space.trace.as_mut() else {
             return Ok(false);
@@ -601,7 +603,11 @@ impl Supervisor {
         let next =
             space.memory.read_u64(space.context + TRACE_NEXT.0 as u64).map_err(|_| Halt::Gone)?;
         let next = trace.swap(next);
+        let turned = std::mem::take(&mut trace.turned);
         space.write_slot(TRACE_NEXT, next);
+        if may_turn {
+            turned.iter().for_each(|turned| code.turn(turned, id));
+        }
         // A unit that is a system call needs none of its own.
         let borrowed = code.placed(id).unit.borrowed.as_ref();
         let register = borrowed.map_or(RCX, |borrowed| borrowed.register);

@@ -253,6 +253,7 @@ mod tests {
             at_most: None,
             call_class: crate::calls::class,
             number: &|_| unreachable!("nothing is traced"),
+            taken: &|_| false,
             leave_before: why_translate::LeaveBefore::Nothing,
             shown: Features::ALL,
             expected: Features::ALL,

@@ -15,6 +15,7 @@ pub mod cpu;
 mod deadlock;
 mod deliver;
 mod description;
+mod directions;
 mod error;
 mod free_memory;
 mod frozen;

@@ -357,9 +357,9 @@ mod tests {
         let most =
             |name, arguments| Returned { name, arguments, result: 0, memory: &memory }.most();
         let page = 0x10000..0x11000;
-        assert_eq!(most("read", [3, page.start, 0x1000, 0, 0, 0]), [page.clone()]);
-        assert_eq!(most("getrandom", [page.start, 0x1000, 0, 0, 0, 0]), [page.clone()]);
-        assert_eq!(most("readlinkat", [3, 0x2000, page.start, 0x1000, 0, 0]), [page.clone()]);
+        assert_eq!(most("read", [3, page.start, 0x1000, 0, 0, 0]), std::slice::from_ref(&page));
+        assert_eq!(most("getrandom", [page.start, 0x1000, 0, 0, 0, 0]), std::slice::from_ref(&page));
+        assert_eq!(most("readlinkat", [3, 0x2000, page.start, 0x1000, 0, 0]), std::slice::from_ref(&page));
         assert_eq!(most("getgroups", [0x400, page.start, 0, 0, 0, 0]), [page]);
     }
 
@@ -372,7 +372,7 @@ mod tests {
             let arguments = [word.start, command, 1, 0, 0x20000, 0];
             Returned { name: "futex", arguments, result: 0, memory: &memory }.written().unwrap()
         };
-        assert_eq!(written(wait), [word.clone()]);
+        assert_eq!(written(wait), std::slice::from_ref(&word));
         assert_eq!(written(wake_with), [word.clone(), 0x20000..0x20004]);
     }
 

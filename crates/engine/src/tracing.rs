@@ -1,5 +1,6 @@
 //! The trace buffers of an address space and their reader on another core.
 
+use crate::directions::{Directions, Turned};
 use crate::error::Result;
 use crate::memory::{Address, PAGE};
 use crate::shared::SharedMemory;
@@ -52,9 +53,11 @@ pub struct SpaceTrace {
     pub thread: Option<Tid>,
     /// The bases of FS and GS that the reader was told last, for each thread.
     pub bases: FxHashMap<Tid, (u64, u64)>,
+    /// What branches the reader has seen to go another way than their units.
+    pub turned: Vec<Turned>,
     filling: usize,
     to_reader: Sender<(usize, usize)>,
-    emptied: Receiver<usize>,
+    emptied: Receiver<Vec<Turned>>,
     reader: JoinHandle<(Totals, Option<i32>)>,
 }
 
@@ -73,8 +76,17 @@ impl SpaceTrace {
             let reader = prepare();
             read_all(&shared, &shapes, reader, &full, &empty)
         });
-        let (thread, bases) = (None, FxHashMap::default());
-        Ok(SpaceTrace { memory, base, thread, bases, filling: 0, to_reader, emptied, reader })
+        Ok(SpaceTrace {
+            memory,
+            base,
+            thread: None,
+            bases: FxHashMap::default(),
+            turned: Vec::new(),
+            filling: 0,
+            to_reader,
+            emptied,
+            reader,
+        })
     }
 
     /// Where buffer `index` lies in the target, and its offset in the shared memory.
@@ -107,7 +119,7 @@ impl SpaceTrace {
         let sent = self.to_reader.send((self.filling, length as usize));
         // The reader ends early only after a malformed record, which `finish` reports.
         if sent.is_ok() {
-            let _ = self.emptied.recv();
+            self.turned.extend(self.emptied.recv().into_iter().flatten());
         }
         self.filling = (self.filling + 1) % BUFFERS;
         self.base + self.filling as u64 * STRIDE
@@ -127,24 +139,27 @@ fn read_all(
     shapes: &Shapes,
     mut reader: Option<Box<dyn TraceReader>>,
     full: &Receiver<(usize, usize)>,
-    empty: &Sender<usize>,
+    empty: &Sender<Vec<Turned>>,
 ) -> (Totals, Option<i32>) {
-    let mut counter = Counter::new();
+    let (mut counter, mut directions) = (Counter::new(), Directions::default());
     let mut learnt = 0;
-    let mut learn = |counter: &mut Counter, reader: &mut Option<Box<dyn TraceReader>>| {
+    let mut learn = |counter: &mut Counter,
+                     directions: &mut Directions,
+                     reader: &mut Option<Box<dyn TraceReader>>| {
         // Whoever adds to them does not wait until they are learnt.
         let new = shapes.read().expect("no writer panicked").all[learnt..].to_vec();
         counter.learn(&new);
+        directions.learn(&new);
         if let Some(reader) = reader {
             reader.learn(&new);
         }
         learnt += new.len();
     };
     // The other buffer is free from the start.
-    let _ = empty.send(1);
+    let _ = empty.send(Vec::new());
     loop {
         let next = full.recv_timeout(PATIENCE);
-        learn(&mut counter, &mut reader);
+        learn(&mut counter, &mut directions, &mut reader);
         let (buffer, length) = match next {
             Ok(next) => next,
             Err(RecvTimeoutError::Timeout) => continue,
@@ -160,7 +175,7 @@ fn read_all(
         if let Some(reader) = &mut reader {
             reader.read(bytes);
         }
-        let _ = empty.send(buffer);
+        let _ = empty.send(directions.read(bytes));
     }
     (counter.totals, reader.and_then(|mut reader| reader.finish()))
 }

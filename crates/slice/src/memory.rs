@@ -9,70 +9,87 @@ const WORD: u64 = u64::BITS as u64;
 const PAGE: u64 = 4096;
 
 /// So many pages that were looked for last are found at once.
-const RECENT: usize = 256;
+const RECENT: usize = 1 << 12;
 
-/// There is no such page.
-const NONE: u32 = u32::MAX;
+const WORDS: usize = (PAGE / WORD) as usize;
 
 pub struct Memory {
-    pages: Vec<Page>,
-    index: FxHashMap<u64, u32>,
-    /// The numbers of pages, and where each is, if it is.
+    /// A bit for each byte, page by page. The first page is no page's: nothing is ever in it.
+    words: Vec<u64>,
+    /// Who put each byte into the set, if anybody asks.
+    wanters: Vec<[Wanter; WORD as usize]>,
+    /// Where the words of each page begin.
+    pages: FxHashMap<u64, u32>,
     recent: Box<[Cell<(u64, u32)>; RECENT]>,
     /// Whether anybody asks for who it was.
     asks: bool,
 }
 
-/// Which bytes of a page belong to the set, and who put them there, if anybody asks.
-struct Page {
-    words: [u64; (PAGE / WORD) as usize],
-    wanters: Box<[Wanter]>,
-}
-
 impl Memory {
     pub fn new(asks: bool) -> Memory {
-        let recent = Box::new([const { Cell::new((u64::MAX, NONE)) }; RECENT]);
-        Memory { pages: Vec::new(), index: FxHashMap::default(), recent, asks }
+        let recent = vec![Cell::new((u64::MAX, 0)); RECENT].into_boxed_slice();
+        let mut memory = Memory {
+            words: Vec::new(),
+            wanters: Vec::new(),
+            pages: FxHashMap::default(),
+            recent: recent.try_into().expect("it is so long"),
+            asks,
+        };
+        memory.add_words();
+        memory
     }
 
-    /// Where a page is; nowhere if it holds nothing.
+    /// Where the words of a page begin; those of no page if it holds nothing.
     #[inline]
-    fn place(&self, number: u64) -> usize {
-        let recent = self.recent(number);
-        if recent.get().0 != number {
-            recent.set((number, self.index.get(&number).copied().unwrap_or(NONE)));
+    fn first(&self, number: u64) -> usize {
+        match self.recent(number).get() {
+            (recent, first) if recent == number => first as usize,
+            _ => self.look_for(number),
         }
-        recent.get().1 as usize
     }
 
     #[inline]
     fn recent(&self, number: u64) -> &Cell<(u64, u32)> {
-        &self.recent[(number ^ number >> 8) as usize % RECENT]
-    }
-
-    #[inline]
-    fn word(&self, at: u64) -> u64 {
-        let page = self.pages.get(self.place(at / PAGE));
-        page.map_or(0, |page| page.words[(at % PAGE / WORD) as usize])
+        &self.recent[(number ^ number >> 12) as usize % RECENT]
     }
 
     #[cold]
-    fn add_page(&mut self, number: u64) {
-        let size = if self.asks { PAGE as usize } else { 0 };
-        let wanters = vec![Wanter::default(); size].into_boxed_slice();
-        let place = self.pages.len() as u32;
-        self.pages.push(Page { words: [0; (PAGE / WORD) as usize], wanters });
-        self.index.insert(number, place);
-        self.recent(number).set((number, place));
+    fn look_for(&self, number: u64) -> usize {
+        let first = self.pages.get(&number).copied().unwrap_or(0);
+        self.recent(number).set((number, first));
+        first as usize
+    }
+
+    /// Where the word with a byte is.
+    #[inline]
+    fn index(&self, at: u64) -> usize {
+        self.first(at / PAGE) + (at % PAGE / WORD) as usize
+    }
+
+    fn add_words(&mut self) -> usize {
+        let first = self.words.len();
+        self.words.resize(first + WORDS, 0);
+        if self.asks {
+            self.wanters.resize(first + WORDS, [Wanter::default(); WORD as usize]);
+        }
+        first
+    }
+
+    #[cold]
+    fn add_page(&mut self, number: u64) -> usize {
+        let first = self.add_words();
+        self.pages.insert(number, first as u32);
+        self.recent(number).set((number, first as u32));
+        first
     }
 
     /// Which of at most 64 bytes belong to the set.
     #[inline]
     pub fn mask(&self, at: u64, size: u32) -> u64 {
         let shift = at % WORD;
-        let mut found = self.word(at) >> shift;
+        let mut found = self.words[self.index(at)] >> shift;
         if shift + u64::from(size) > WORD {
-            found |= self.word(at.wrapping_add(WORD - shift)) << (WORD - shift);
+            found |= self.words[self.index(at.wrapping_add(WORD))] << (WORD - shift);
         }
         found & bits(size)
     }
@@ -80,49 +97,42 @@ impl Memory {
     /// These of the next 64 bytes do not belong to the set any more.
     #[inline]
     pub fn remove(&mut self, at: u64, mask: u64) {
-        let shift = at % WORD;
-        self.remove_from_word(at, mask << shift);
-        let above = mask.checked_shr((WORD - shift) as u32).unwrap_or(0);
-        if above != 0 {
-            self.remove_from_word(at.wrapping_add(WORD - shift), above);
+        let (low, high) = at_words(at, mask);
+        self.remove_from_word(at, low);
+        if high != 0 {
+            self.remove_from_word(at.wrapping_add(WORD), high);
         }
     }
 
     #[inline]
     fn remove_from_word(&mut self, at: u64, mask: u64) {
-        let place = self.place(at / PAGE);
-        if let Some(page) = self.pages.get_mut(place) {
-            page.words[(at % PAGE / WORD) as usize] &= !mask;
-        }
+        let index = self.index(at);
+        self.words[index] &= !mask;
     }
 
     /// These of the next 64 bytes belong to the set; those that did not because of somebody.
     #[inline]
     pub fn add_some(&mut self, at: u64, mask: u64, wanter: Wanter) {
-        let shift = at % WORD;
-        self.add_to_word(at - shift, mask << shift, wanter);
-        let above = mask.checked_shr((WORD - shift) as u32).unwrap_or(0);
-        if above != 0 {
-            self.add_to_word(at.wrapping_add(WORD - shift), above, wanter);
+        let (low, high) = at_words(at, mask);
+        if low != 0 {
+            self.add_to_word(at, low, wanter);
+        }
+        if high != 0 {
+            self.add_to_word(at.wrapping_add(WORD), high, wanter);
         }
     }
 
     #[inline]
     fn add_to_word(&mut self, at: u64, mask: u64, wanter: Wanter) {
-        if mask == 0 {
-            return;
+        let mut index = self.index(at);
+        if index < WORDS {
+            index += self.add_page(at / PAGE);
         }
-        if self.place(at / PAGE) == NONE as usize {
-            self.add_page(at / PAGE);
-        }
-        let place = self.place(at / PAGE);
-        let page = &mut self.pages[place];
-        let (word, first) = ((at % PAGE / WORD) as usize, (at % PAGE) as usize);
-        let new = mask & !page.words[word];
-        page.words[word] |= mask;
-        if self.asks && new != 0 {
-            let wanters = &mut page.wanters[first..first + WORD as usize];
-            each_run(new, |run| wanters[run].fill(wanter));
+        let word = &mut self.words[index];
+        let new = mask & !*word;
+        *word |= mask;
+        if let Some(wanters) = self.wanters.get_mut(index) {
+            wanted_by(wanters, new, wanter);
         }
     }
 
@@ -153,15 +163,14 @@ impl Memory {
     /// All bytes that belong to the set, in runs that somebody put there.
     pub fn runs(&self) -> Vec<(Range<u64>, Wanter)> {
         let mut runs: Vec<(Range<u64>, Wanter)> = Vec::new();
-        let mut pages: Vec<(u64, u32)> = self.index.iter().map(|(page, at)| (*page, *at)).collect();
+        let mut pages: Vec<(u64, u32)> = self.pages.iter().map(|(page, at)| (*page, *at)).collect();
         pages.sort_unstable();
-        for (number, place) in pages {
-            let page = &self.pages[place as usize];
-            for (word, mask) in (0..).zip(page.words) {
-                each_bit(mask, |bit| {
-                    let byte = word * WORD + u64::from(bit);
-                    let at = number * PAGE + byte;
-                    let who = page.wanters.get(byte as usize).copied().unwrap_or_default();
+        for (number, first) in pages {
+            for word in 0..WORDS {
+                let index = first as usize + word;
+                each_bit(self.words[index], |bit| {
+                    let at = number * PAGE + word as u64 * WORD + u64::from(bit);
+                    let who = self.who_at(index, bit as usize);
                     match runs.last_mut() {
                         Some((run, by)) if run.end == at && *by == who => run.end += 1,
                         _ => runs.push((at..at.wrapping_add(1), who)),
@@ -174,19 +183,29 @@ impl Memory {
 
     /// Who put a byte into the set, where it is or was.
     pub fn who(&self, at: u64) -> Wanter {
-        let page = self.pages.get(self.place(at / PAGE));
-        page.and_then(|page| page.wanters.get((at % PAGE) as usize)).copied().unwrap_or_default()
+        self.who_at(self.index(at), (at % WORD) as usize)
+    }
+
+    fn who_at(&self, index: usize, byte: usize) -> Wanter {
+        self.wanters.get(index).map(|wanters| wanters[byte]).unwrap_or_default()
     }
 
     /// How much memory that takes.
     pub fn size(&self) -> usize {
-        let wanters = if self.asks { PAGE as usize * size_of::<Wanter>() } else { 0 };
-        self.pages.len() * (size_of::<Page>() + wanters)
+        size_of_val(self.words.as_slice()) + size_of_val(self.wanters.as_slice())
     }
 
     pub fn is_empty(&self) -> bool {
-        self.pages.iter().all(|page| page.words.iter().all(|word| *word == 0))
+        self.words.iter().all(|word| *word == 0)
     }
+}
+
+/// A mask of the bytes from an address on: in the word with that address, and in the next one.
+#[inline]
+fn at_words(at: u64, mask: u64) -> (u64, u64) {
+    let shift = at % WORD;
+    // All of them cannot be shifted away at once.
+    (mask << shift, mask >> 1 >> (WORD - 1 - shift))
 }
 
 /// So many bits.
@@ -215,13 +234,17 @@ pub fn each_bit(mut mask: u64, mut each: impl FnMut(u32)) {
     }
 }
 
-/// Each run of bits that are set.
+/// Somebody wants those of 64 bytes that have a bit. Most are a register, or as many bytes.
 #[inline]
-pub fn each_run(mut mask: u64, mut each: impl FnMut(Range<usize>)) {
+pub fn wanted_by(wanters: &mut [Wanter; WORD as usize], mut mask: u64, wanter: Wanter) {
     while mask != 0 {
         let first = mask.trailing_zeros();
         let count = (mask >> first).trailing_ones();
-        each(first as usize..(first + count) as usize);
+        let own = &mut wanters[first as usize..(first + count) as usize];
+        match <&mut [Wanter; 8]>::try_from(&mut *own) {
+            Ok(eight) => *eight = [wanter; 8],
+            Err(_) => own.fill(wanter),
+        }
         mask &= !(bits(count) << first);
     }
 }

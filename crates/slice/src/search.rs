@@ -88,30 +88,28 @@ impl Search<'_> {
     fn over(&mut self, events: &Events) {
         self.noted.slice.passed_over.extend(&events.passed_over);
         let units = self.units;
-        events.backwards(units).for_each(|happened| {
-            match happened {
-                Happened::Wrote(wrote) if wrote.at <= self.end && wrote.at > self.start => {
-                    if let Some(byte) = self.over.wanted.take_any(wrote.bytes.clone()) {
-                        let wanter = self.over.wanted.who_wanted_memory(byte);
-                        self.noted.waiting.decide_writing(wrote.by, wanter, byte);
-                    }
+        events.backwards(units).for_each(|happened| match happened {
+            Happened::Wrote(wrote) if wrote.at <= self.end && wrote.at > self.start => {
+                if let Some(byte) = self.over.wanted.take_any(wrote.bytes.clone()) {
+                    let wanter = self.over.wanted.who_wanted_memory(byte);
+                    self.noted.waiting.decide_writing(wrote.by, wanter, byte);
                 }
-                Happened::Signal(signal) if signal.at <= self.end && signal.at > self.start => {
-                    self.over_signal(signal);
-                }
-                Happened::Told(told) if told.at <= self.end && told.at > self.start => {
-                    self.births.back_over(told, &mut self.over.wanted);
-                }
-                Happened::Wrote(_) | Happened::Signal(_) | Happened::Told(_) => {}
-                Happened::Executed(record) => {
-                    self.over.wanted.turn_to(record.thread);
-                    self.over_unit(&record);
-                }
-                Happened::Interrupted(record, at) if at <= self.end && at >= self.start => {
-                    self.over_interrupted(&record, at);
-                }
-                Happened::Interrupted(..) => {}
             }
+            Happened::Signal(signal) if signal.at <= self.end && signal.at > self.start => {
+                self.over_signal(signal);
+            }
+            Happened::Told(told) if told.at <= self.end && told.at > self.start => {
+                self.births.back_over(told, &mut self.over.wanted);
+            }
+            Happened::Wrote(_) | Happened::Signal(_) | Happened::Told(_) => {}
+            Happened::Executed(record) => {
+                self.over.wanted.turn_to(record.thread);
+                self.over_unit(&record);
+            }
+            Happened::Interrupted(record, at) if at <= self.end && at >= self.start => {
+                self.over_interrupted(&record, at);
+            }
+            Happened::Interrupted(..) => {}
         });
     }
 

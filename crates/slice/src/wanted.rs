@@ -1,6 +1,6 @@
 //! The bytes whose definitions are still to be found.
 
-use crate::memory::{Memory, bits, each_bit, each_run};
+use crate::memory::{Memory, bits, each_bit, wanted_by};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use why_effects::Cell;
@@ -64,13 +64,13 @@ pub struct Wanted {
 /// What is wanted of a thread's registers, and by whom, if anybody asks.
 pub(crate) struct Registers {
     pub cells: Cells,
-    wanters: Box<[Wanter]>,
+    wanters: Box<[[Wanter; 64]]>,
 }
 
 impl Registers {
     fn new(asks: bool) -> Registers {
-        let size = if asks { CELLS } else { 0 };
-        Registers { cells: [0; CELL_WORDS], wanters: vec![Wanter::default(); size].into() }
+        let words = if asks { CELL_WORDS } else { 0 };
+        Registers { cells: [0; CELL_WORDS], wanters: vec![[Wanter::default(); 64]; words].into() }
     }
 
     /// Those cells of a word that have a bit; whoever wanted one before wants it still.
@@ -78,15 +78,15 @@ impl Registers {
     pub fn want(&mut self, word: usize, mask: u64, wanter: Wanter) {
         let new = mask & !self.cells[word];
         self.cells[word] |= mask;
-        if new != 0 && !self.wanters.is_empty() {
-            let wanters = &mut self.wanters[64 * word..64 * word + 64];
-            each_run(new, |run| wanters[run].fill(wanter));
+        if let Some(wanters) = self.wanters.get_mut(word) {
+            wanted_by(wanters, new, wanter);
         }
     }
 
     /// Who wants a cell, or did.
     pub fn who(&self, cell: Cell) -> Wanter {
-        self.wanters.get(usize::from(cell)).copied().unwrap_or_default()
+        let word = self.wanters.get(usize::from(cell / 64));
+        word.map(|wanters| wanters[usize::from(cell % 64)]).unwrap_or_default()
     }
 }
 

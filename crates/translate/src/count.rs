@@ -180,7 +180,13 @@ mod tests {
                 buffer[..size].copy_from_slice(&rest[..size]);
                 size
             };
-            let limits = Limits { instructions: 64, branches: 4, repeated: 16 };
+            let limits = Limits {
+                instructions: 64,
+                branches: 4,
+                passes_loops: false,
+                taken: &|_| false,
+                repeated: 16,
+            };
             let scanned = scan(0x1000, &mut fetch, &limits);
             if scanned.is_empty() {
                 continue;

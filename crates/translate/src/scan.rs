@@ -50,6 +50,8 @@ pub enum Followed {
     Jump,
     /// A conditional branch back to the beginning of the unit.
     Loop,
+    /// One that is nearly always taken.
+    Taken,
     Call,
     Return {
         expected: u64,
@@ -71,9 +73,13 @@ impl Scanned {
     }
 }
 
-pub struct Limits {
+pub struct Limits<'a> {
     pub instructions: usize,
     pub branches: usize,
+    /// Whether the unit goes on behind a branch back that is not taken.
+    pub passes_loops: bool,
+    /// The conditional branches that are nearly always taken: the unit goes on at their targets.
+    pub taken: &'a dyn Fn(u64) -> bool,
     /// A loop that is a unit of its own is repeated in it as long as there are fewer
     /// instructions.
     pub repeated: usize,
@@ -110,7 +116,7 @@ pub fn scan(pc: u64, fetch: &mut Fetch, limits: &Limits) -> Vec<Scanned> {
 
 struct Scanner<'a, 'f> {
     fetch: &'a mut Fetch<'f>,
-    limits: &'a Limits,
+    limits: &'a Limits<'a>,
     scanned: Vec<Scanned>,
     /// Where the calls that were followed will return to, and how many instructions
     /// there were up to them.
@@ -125,6 +131,9 @@ impl Scanner<'_, '_> {
         let mut decoder = Decoder::with_ip(64, &window[..length], pc, DecoderOptions::NONE);
         while self.scanned.len() < self.limits.instructions {
             let start = decoder.position();
+            if self.is_at_beginning(decoder.ip()) && !self.may_repeat() {
+                return None;
+            }
             if start > 0 && start + LONGEST > length && length == WINDOW {
                 return Some(pc + start as u64);
             }
@@ -146,8 +155,16 @@ impl Scanner<'_, '_> {
                     if let Some(next) = self.repeat(flow, target) {
                         return Some(next);
                     }
-                    // A loop's back edge ends the unit.
-                    if target <= insn.ip() || self.branches() == self.limits.branches {
+                    if self.branches() == self.limits.branches {
+                        return None;
+                    }
+                    if matches!(flow, Flow::Conditional(..))
+                        && (self.limits.taken)(insn.ip())
+                        && let Some(next) = self.follow(target, Followed::Taken)
+                    {
+                        return Some(next);
+                    }
+                    if target <= insn.ip() && !self.limits.passes_loops {
                         return None;
                     }
                 }
@@ -170,16 +187,24 @@ impl Scanner<'_, '_> {
 
     /// Goes on at the beginning once more, where a branch leads there.
     fn repeat(&mut self, flow: Flow, target: u64) -> Option<u64> {
-        let begins = |s: &&Scanned| s.insn.ip() == target;
-        if !begins(&&self.scanned[0]) || !matches!(flow, Flow::Conditional(..)) {
-            return None;
-        }
-        let turn = self.scanned.len() / self.scanned.iter().filter(begins).count();
-        if self.scanned.len() + turn > self.limits.repeated {
-            return None;
-        }
-        self.scanned.last_mut().expect("just pushed").followed = Some(Followed::Loop);
-        Some(target)
+        let begins_again = self.is_at_beginning(target)
+            && matches!(flow, Flow::Conditional(..))
+            && self.may_repeat();
+        begins_again.then(|| {
+            self.scanned.last_mut().expect("just pushed").followed = Some(Followed::Loop);
+            target
+        })
+    }
+
+    /// Whether the unit begins at an address.
+    fn is_at_beginning(&self, address: u64) -> bool {
+        self.scanned.first().is_some_and(|first| first.insn.ip() == address)
+    }
+
+    /// Whether what is there may be there once more.
+    fn may_repeat(&self) -> bool {
+        let turns = self.scanned.iter().filter(|s| self.is_at_beginning(s.insn.ip())).count();
+        self.scanned.len() + self.scanned.len() / turns <= self.limits.repeated
     }
 
     fn branches(&self) -> usize {

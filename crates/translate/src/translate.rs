@@ -25,6 +25,9 @@ const LEGACY_PREFIXES: [u8; 11] =
 const UNIT_INSTRUCTIONS: usize = 64;
 const UNIT_BRANCHES: usize = 4;
 
+/// Of a unit that is traced: the fewer records there are, the less is to be read.
+const TRACED_BRANCHES: usize = 12;
+
 /// A loop is repeated within its unit up to so many instructions when counting, so that
 /// its turns add to different slots and do not wait for each other.
 const REPEATED: usize = 48;
@@ -51,6 +54,8 @@ pub struct Request<'a> {
     /// Save and restore no more registers than x87, SSE and AVX have.
     pub limit_xsave: bool,
     pub call_class: fn(u32) -> CallClass,
+    /// The conditional branches that are nearly always taken.
+    pub taken: &'a dyn Fn(u64) -> bool,
     /// Gives the unit's records their numbers, when tracing.
     pub number: &'a dyn Fn(Shape) -> Numbered,
     /// Compare the application's code with what was translated whenever it is entered.
@@ -114,7 +119,10 @@ pub enum TranslateError {
 pub fn translate(request: &Request, fetch: &mut Fetch) -> Result<Unit, TranslateError> {
     let limits = Limits {
         instructions: request.at_most.unwrap_or(UNIT_INSTRUCTIONS),
-        branches: UNIT_BRANCHES,
+        branches: if request.tool.traces() { TRACED_BRANCHES } else { UNIT_BRANCHES },
+        passes_loops: request.tool.traces(),
+        // What is compared when entered is in one piece.
+        taken: &|branch| !request.verify && (request.taken)(branch),
         repeated: if request.tool.counts() { REPEATED } else { 0 },
     };
     let mut scanned = scan(request.pc, fetch, &limits);

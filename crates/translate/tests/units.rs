@@ -17,6 +17,7 @@ fn request(tool: Tool) -> Request<'static> {
         at_most: None,
         call_class: |_| CallClass::Direct,
         number: &|shape| Numbered { first_id: 16, shape: Arc::new(shape) },
+        taken: &|_| false,
         leave_before: why_translate::LeaveBefore::Nothing,
         expected: Features::ALL,
         shown: Features::ALL,

@@ -41,6 +41,8 @@ pub fn execute(m: &mut Machine<'_>) -> bool {
         M::Std => m.set_flags("d", &nothing()),
         M::Clc => m.set_flags("c", &nothing()),
         M::Stc => m.set_flags("c", &nothing()),
+        // Where a CPU has transactions the C library asks whether it is in one.
+        M::Xtest => m.set_flags("cpazso", &nothing()),
         M::Cmc => {
             let from = m.flags("c");
             m.set_flags("c", &from);
