@@ -109,3 +109,53 @@ impl Directions {
 fn is_conditional(insn: &Instruction) -> bool {
     insn.flow_control() == FlowControl::ConditionalBranch && insn.is_jcc_short_or_near()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+    use why_trace::header;
+
+    /// nop; jz; nop, where the branch is left out of the unit or followed.
+    fn shape(followed: bool) -> Arc<Shape> {
+        const CODE: &[u8] = &[0x90, 0x74, 0x20];
+        let mut instructions: Vec<Instruction> =
+            Decoder::with_ip(64, CODE, 0x1000, DecoderOptions::NONE).into_iter().collect();
+        let next = if followed { 0x1023 } else { 0x1003 };
+        instructions.extend(Decoder::with_ip(64, &[0x90], next, DecoderOptions::NONE));
+        Arc::new(Shape { instructions, told: Vec::new() })
+    }
+
+    /// So many records of the first unit that end behind the branch, and so many that do not.
+    fn records(first_id: u32, left: usize, passed: usize) -> Vec<u8> {
+        let record = |executed: u32| i64::from(header(first_id + executed, 0)).to_le_bytes();
+        let left = std::iter::repeat_n(record(2), left);
+        left.chain(std::iter::repeat_n(record(3), passed)).flatten().collect()
+    }
+
+    #[test]
+    fn a_unit_that_is_mostly_left_at_a_branch_is_made_anew() {
+        let mut directions = Directions::default();
+        directions.learn(&[shape(false)]);
+        let turned = Turned { unit: 0x1000, branch: 0x1001, is_taken: true };
+        assert_eq!(directions.read(&records(FIRST_UNIT_ID, 50, 5)), [], "too few");
+        assert_eq!(directions.read(&records(FIRST_UNIT_ID, 100, 0)), [turned]);
+    }
+
+    #[test]
+    fn one_that_mostly_goes_on_is_not() {
+        let mut directions = Directions::default();
+        directions.learn(&[shape(false)]);
+        assert_eq!(directions.read(&records(FIRST_UNIT_ID, 700, 300)), []);
+    }
+
+    #[test]
+    fn no_branch_is_turned_to_and_fro_and_no_unit_is_told_for_ever() {
+        let mut directions = Directions::default();
+        directions.learn(&[shape(false), shape(true)]);
+        let often = records(FIRST_UNIT_ID, 1000, 0);
+        let told: Vec<usize> = (0..4).map(|_| directions.read(&often).len()).collect();
+        assert_eq!(told, [1, 1, 0, 0]);
+        assert_eq!(directions.read(&records(FIRST_UNIT_ID + 4, 1000, 0)), []);
+    }
+}

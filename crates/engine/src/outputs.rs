@@ -358,8 +358,14 @@ mod tests {
             |name, arguments| Returned { name, arguments, result: 0, memory: &memory }.most();
         let page = 0x10000..0x11000;
         assert_eq!(most("read", [3, page.start, 0x1000, 0, 0, 0]), std::slice::from_ref(&page));
-        assert_eq!(most("getrandom", [page.start, 0x1000, 0, 0, 0, 0]), std::slice::from_ref(&page));
-        assert_eq!(most("readlinkat", [3, 0x2000, page.start, 0x1000, 0, 0]), std::slice::from_ref(&page));
+        assert_eq!(
+            most("getrandom", [page.start, 0x1000, 0, 0, 0, 0]),
+            std::slice::from_ref(&page)
+        );
+        assert_eq!(
+            most("readlinkat", [3, 0x2000, page.start, 0x1000, 0, 0]),
+            std::slice::from_ref(&page)
+        );
         assert_eq!(most("getgroups", [0x400, page.start, 0, 0, 0, 0]), [page]);
     }
 

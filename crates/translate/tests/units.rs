@@ -106,6 +106,32 @@ fn a_short_loop_is_repeated_when_counting() {
 }
 
 #[test]
+fn a_unit_goes_on_where_a_branch_mostly_leads() {
+    // inc eax; jz +1; ret; dec eax; jnz to the beginning; ret
+    let mut code = vec![0xff, 0xc0, 0x74, 1, 0xc3, 0xff, 0xc8, 0x75, 0xf7, 0xc3];
+    code.resize(30, 0);
+    let translated = |taken: &dyn Fn(u64) -> bool| {
+        let unit = translated(&code, &Request { taken, ..request(Tool::None) }).unwrap();
+        let order: Vec<u64> = unit.spans.iter().map(|span| span.pc - PC).collect();
+        let exits: Vec<ExitKind> = unit.exits.iter().map(|exit| exit.kind).collect();
+        (order, exits)
+    };
+    let (order, exits) = translated(&|_| false);
+    assert_eq!(order, [0, 2, 4]);
+    assert_eq!(exits, [ExitKind::Direct(PC + 5)]);
+    let (order, exits) = translated(&|branch| branch == PC + 2);
+    assert_eq!(order, [0, 2, 5, 7]);
+    assert!(exits.contains(&ExitKind::Direct(PC + 4)), "{exits:?}");
+}
+
+#[test]
+fn a_traced_unit_goes_on_behind_a_loop() {
+    let pcs = |tool| unit(BRANCHES, tool).spans.iter().map(|span| span.pc).max().unwrap();
+    assert_eq!(pcs(Tool::Exact) - PC, 15);
+    assert!(pcs(Tool::ExactTrace) - PC > 15);
+}
+
+#[test]
 fn a_register_that_holds_the_sum_is_given_back_at_a_fault() {
     // mov rax, [rdi]; nop up to the greatest length: nothing frees the flags.
     let mut code = vec![0x48, 0x8b, 0x07];

@@ -141,6 +141,21 @@ fn where_a_jump_was_seen_to_lead_its_ways_meet() {
     }
 }
 
+/// While a run is traced, what is executed often is translated anew.
+#[test]
+fn every_turn_of_a_long_loop_is_there() {
+    const TURNS: u64 = 4_000_000;
+    let recorded = Recorded::new("turns.c", &["-g", "-O1"], &[&TURNS.to_string()]);
+    let answer = recorded.json(&["slice", "end:w"]);
+    let times = |comment: &str| -> u64 {
+        let line: u64 = recorded.place(comment).split_once(':').unwrap().1.parse().unwrap();
+        let lines = answer["answer"]["lines"].as_array().unwrap().iter();
+        lines.filter(|told| told["line"] == line).map(|told| told["times"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(["seldom", "mostly"].map(times), [TURNS / 16, TURNS / 16 * 15]);
+    assert_eq!(["decides", "turns"].map(times), [TURNS, TURNS - 1]);
+}
+
 #[test]
 fn a_register_that_is_brought_back_is_the_callers() {
     let recorded = Recorded::new("kept.c", &["-g", "-O1"], &[]);
