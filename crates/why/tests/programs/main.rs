@@ -1,5 +1,5 @@
 //! Real programs doing whole jobs: natively and under `why` with the same result; and
-//! recorded, and replayed: plainly, with memory compared, traced, and from checkpoints.
+//! recorded, and replayed: with memory compared, traced, and from checkpoints.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -151,7 +151,7 @@ fn test_recorded(program: &Program, job: &Job, native: &Outcome) -> Result<(), F
     compare::same(native, &masked(program, port, shown))
         .map_err(|error| format!("recorded: {error}"))?;
     fs::rename(made, &moved)?;
-    recording::replays(&moved, &recorded)?;
+    recording::replays_with_memory_compared(&moved, &recorded)?;
     Ok(retraced::replays(&moved, &recorded)?)
 }
 

@@ -25,7 +25,7 @@ use support::{fixture, native, recording, run};
 use visitor::{Journey, Report};
 
 /// So many moments of each program are visited.
-const VISITS: usize = 50;
+const VISITS: usize = 30;
 /// Copies are made so often that there are always some.
 const DISTANCE: u64 = 5_000;
 
