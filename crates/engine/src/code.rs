@@ -4,7 +4,7 @@
 use crate::arena::{ARENA_BYTES, Arena, Item};
 use crate::calls;
 use crate::cpu::View;
-use crate::directions::Turned;
+use crate::directions::{Turned, Way};
 use crate::error::{EngineError, Result};
 use crate::frozen::Frozen;
 use crate::image::Image;
@@ -107,6 +107,9 @@ pub struct Code {
     pub watched: BTreeSet<Address>,
     /// Conditional branches at whose targets units go on.
     taken: FxHashSet<Address>,
+    /// Where indirect branches mostly lead: each in the unit at an address that has it so many times
+    /// already.
+    leads_to: FxHashMap<(Address, Address, usize), Address>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -153,6 +156,7 @@ impl Code {
             view: View::native(),
             watched: BTreeSet::new(),
             taken: FxHashSet::default(),
+            leads_to: FxHashMap::default(),
         })
     }
 
@@ -273,6 +277,7 @@ impl Code {
             expected: if plain { Features::ALL } else { self.view.noticed() },
             limit_xsave: self.view.limited,
             taken: &|branch| self.taken.contains(&branch),
+            leads_to: &|branch, times| self.leads_to.get(&(pc, branch, times)).copied(),
             number: &|shape| shapes.write().expect("no panic").number(shape),
             verify: source.can_change_unseen(pc),
             gs_base_writable: crate::processor::gs_base_writable(),
@@ -556,14 +561,22 @@ impl Code {
         self.invalidate(id);
     }
 
-    /// A branch mostly goes another way than a unit does, which will be made anew; but not one that
-    /// a thread is in.
+    /// A branch of a unit mostly goes another way than the unit does, which will be made anew; but
+    /// not one that a thread is in.
     pub fn turn(&mut self, turned: &Turned, running: UnitId) {
-        match turned.is_taken {
-            true => self.taken.insert(turned.branch),
-            false => self.taken.remove(&turned.branch),
-        };
-        if let Some(id) = self.by_pc.get(&turned.unit).copied().filter(|id| *id != running) {
+        let Turned { unit, branch, way } = *turned;
+        match way {
+            Way::Taken => {
+                self.taken.insert(branch);
+            }
+            Way::NotTaken => {
+                self.taken.remove(&branch);
+            }
+            Way::To { target, times } => {
+                self.leads_to.insert((unit, branch, times), target);
+            }
+        }
+        if let Some(id) = self.by_pc.get(&unit).copied().filter(|id| *id != running) {
             self.invalidate(id);
         }
     }

@@ -254,6 +254,7 @@ mod tests {
             call_class: crate::calls::class,
             number: &|_| unreachable!("nothing is traced"),
             taken: &|_| false,
+            leads_to: &|_, _| None,
             leave_before: why_translate::LeaveBefore::Nothing,
             shown: Features::ALL,
             expected: Features::ALL,

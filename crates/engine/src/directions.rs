@@ -5,7 +5,6 @@
 use crate::memory::Address;
 use iced_x86::{FlowControl, Instruction};
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 use std::sync::Arc;
 use why_trace::FIRST_UNIT_ID;
 use why_trace::shape::Shape;
@@ -16,8 +15,19 @@ pub struct Turned {
     /// Where the unit begins.
     pub unit: Address,
     pub branch: Address,
-    /// The way that it goes is to its target.
-    pub is_taken: bool,
+    pub way: Way,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// A conditional branch, to its target.
+    Taken,
+    NotTaken,
+    /// An indirect one, that the unit has so many times already.
+    To {
+        target: Address,
+        times: usize,
+    },
 }
 
 /// So many bytes of each buffer are looked at: what is executed often is there, too.
@@ -29,10 +39,11 @@ const OFTEN: u32 = 64;
 #[derive(Default)]
 pub struct Directions {
     units: Vec<Unit>,
-    /// By the ids of records: the unit's number, and how often it was left so.
-    left: Vec<(u32, u32)>,
-    /// The ways that branches were turned to: none is turned twice.
-    turned: FxHashMap<Address, bool>,
+    /// By the ids of records.
+    left: Vec<Left>,
+    /// The ways that conditional branches were turned to: none is turned twice.
+    turned: FxHashMap<Address, Way>,
+    led: FxHashMap<u32, Led>,
 }
 
 struct Unit {
@@ -46,6 +57,31 @@ struct Unit {
 /// made otherwise.
 const MOST_TOLD: u8 = 2;
 
+/// How often a unit was left behind an instruction.
+struct Left {
+    unit: u32,
+    times: u32,
+    is_indirect: bool,
+}
+
+/// Where an indirect branch leads: an address that has a majority if any has, and how many more
+/// times it led there than elsewhere.
+#[derive(Default)]
+struct Led {
+    target: Address,
+    more: u32,
+}
+
+impl Led {
+    fn to(&mut self, target: Address) {
+        match self.target == target {
+            true => self.more += 1,
+            false if self.more == 0 => *self = Led { target, more: 1 },
+            false => self.more -= 1,
+        }
+    }
+}
+
 impl Directions {
     /// Makes the next units known.
     pub fn learn(&mut self, shapes: &[Arc<Shape>]) {
@@ -53,20 +89,28 @@ impl Directions {
             let unit = self.units.len() as u32;
             let first_id = self.left.len();
             self.units.push(Unit { first_id, shape: Arc::clone(shape), told: 0 });
-            self.left.extend((0..=shape.instructions.len()).map(|_| (unit, 0)));
+            let indirect = shape.instructions.iter().map(is_indirect);
+            let left = |is_indirect| Left { unit, times: 0, is_indirect };
+            self.left.extend(std::iter::once(false).chain(indirect).map(left));
         }
     }
 
     /// Looks at some records of a buffer; the units that should be made anew because of them.
     pub fn read(&mut self, records: &[u8]) -> Vec<Turned> {
         let mut units = Vec::new();
+        let mut before = None;
         // The last record of the sample may be cut off.
         let sample = &records[..records.len().min(SAMPLE)];
         let _ = why_trace::each_record(sample, &mut |id, _| {
-            let id = id.wrapping_sub(FIRST_UNIT_ID.into()) as usize;
-            if let Some((unit, times)) = self.left.get_mut(id) {
-                *times += 1;
-                units.push(*unit);
+            let id = id.wrapping_sub(FIRST_UNIT_ID.into());
+            let indirect = before.take();
+            let Some(left) = self.left.get_mut(id as usize) else { return };
+            left.times += 1;
+            units.push(left.unit);
+            before = left.is_indirect.then_some(id as u32);
+            if let Some(branch) = indirect {
+                let target = self.units[left.unit as usize].shape.instructions[0].ip();
+                self.led.entry(branch).or_default().to(target);
             }
         });
         units.sort_unstable();
@@ -74,33 +118,45 @@ impl Directions {
         units.into_iter().filter_map(|unit| self.turn(unit)).collect()
     }
 
-    /// The first branch of a unit at which it is nearly always left.
-    fn turn(&mut self, unit: u32) -> Option<Turned> {
-        let Unit { first_id: first, shape, told } = &mut self.units[unit as usize];
-        let times = |executed: Range<usize>| -> u32 {
-            self.left[*first + executed.start..*first + executed.end]
-                .iter()
-                .map(|left| left.1)
-                .sum()
-        };
-        let end = shape.instructions.len() + 1;
-        let all = times(0..end);
+    /// The first branch of a unit at which it is nearly always left for the same place.
+    fn turn(&mut self, number: u32) -> Option<Turned> {
+        let Unit { first_id, shape, told } = &self.units[number as usize];
+        let left = &self.left[*first_id..=*first_id + shape.instructions.len()];
+        let all: u32 = left.iter().map(|left| left.times).sum();
         if all < OFTEN || *told == MOST_TOLD {
             return None;
         }
-        let pairs = shape.instructions.windows(2).enumerate();
-        let (branch, next) =
-            pairs.filter(|(_, pair)| is_conditional(&pair[0])).find_map(|(index, pair)| {
-                let (left, reached) = (times(index + 1..index + 2), times(index + 1..end));
-                let is_turned = reached >= OFTEN && 2 * reached >= all && 10 * left >= 8 * reached;
-                is_turned.then(|| (pair[0], pair[1]))
-            })?;
-        let is_taken = next.ip() == branch.next_ip();
-        let unit = shape.instructions[0].ip();
-        let is_new = *self.turned.entry(branch.ip()).or_insert(is_taken) == is_taken;
-        is_new.then(|| {
-            *told += 1;
-            Turned { unit, branch: branch.ip(), is_taken }
+        let mut reached = all;
+        let turned = shape.instructions.iter().enumerate().find_map(|(index, insn)| {
+            // Without those that ended in front of it.
+            reached -= left[index].times;
+            let here = left[index + 1].times;
+            let is_left = reached >= OFTEN && 2 * reached >= all && 10 * here >= 8 * reached;
+            let way = is_left.then(|| self.way(shape, first_id + index + 1, index, here)).flatten();
+            way.map(|way| Turned { unit: shape.instructions[0].ip(), branch: insn.ip(), way })
+        })?;
+        if !matches!(turned.way, Way::To { .. })
+            && *self.turned.entry(turned.branch).or_insert(turned.way) != turned.way
+        {
+            return None;
+        }
+        self.units[number as usize].told += 1;
+        Some(turned)
+    }
+
+    /// Where an instruction leads from which a unit was left so often.
+    fn way(&self, shape: &Shape, id: usize, index: usize, times: u32) -> Option<Way> {
+        let insn = &shape.instructions[index];
+        if is_indirect(insn) {
+            let led = self.led.get(&(id as u32)).filter(|led| 10 * led.more >= 6 * times)?;
+            let before = shape.instructions[..index].iter();
+            let times = before.filter(|other| other.ip() == insn.ip()).count();
+            return Some(Way::To { target: led.target, times });
+        }
+        let next = shape.instructions.get(index + 1)?;
+        is_conditional(insn).then(|| match next.ip() == insn.next_ip() {
+            true => Way::Taken,
+            false => Way::NotTaken,
         })
     }
 }
@@ -108,6 +164,11 @@ impl Directions {
 /// Whether units can go on on either side of it.
 fn is_conditional(insn: &Instruction) -> bool {
     insn.flow_control() == FlowControl::ConditionalBranch && insn.is_jcc_short_or_near()
+}
+
+fn is_indirect(insn: &Instruction) -> bool {
+    use FlowControl as F;
+    matches!(insn.flow_control(), F::IndirectBranch | F::IndirectCall | F::Return)
 }
 
 #[cfg(test)]
@@ -137,7 +198,7 @@ mod tests {
     fn a_unit_that_is_mostly_left_at_a_branch_is_made_anew() {
         let mut directions = Directions::default();
         directions.learn(&[shape(false)]);
-        let turned = Turned { unit: 0x1000, branch: 0x1001, is_taken: true };
+        let turned = Turned { unit: 0x1000, branch: 0x1001, way: Way::Taken };
         assert_eq!(directions.read(&records(FIRST_UNIT_ID, 50, 5)), [], "too few");
         assert_eq!(directions.read(&records(FIRST_UNIT_ID, 100, 0)), [turned]);
     }

@@ -326,6 +326,10 @@ impl Course {
                     room.sites.push(Site::new(index, from));
                     continue;
                 }
+                What::Land { meet } => {
+                    thread.control.lands(meet);
+                    index
+                }
                 What::Meet { address } => {
                     thread.control.at(address);
                     index

@@ -11,6 +11,8 @@ pub struct Targets {
     others: FxHashMap<u64, usize>,
     /// Where the jump of each unit led last: mostly it is the same again.
     last: Vec<u64>,
+    /// How much of each unit that has such jumps in the middle was executed at most.
+    executed: Vec<usize>,
     seen: FxHashSet<(u64, u64)>,
     /// Those of them that nobody has taken yet.
     new: Vec<(u64, u64)>,
@@ -31,8 +33,25 @@ impl Targets {
         if let Some(jumped) = self.jumped.take() {
             self.led(&units[jumped], jumped, unit.address);
         }
+        if !unit.inner_jumps.is_empty() {
+            self.led_within(unit, number, count);
+        }
         self.jumped =
             (unit.ends_with_indirect_jump && count == unit.instructions.len()).then_some(number);
+    }
+
+    /// As far as a unit was executed before, its jumps are known.
+    fn led_within(&mut self, unit: &Unit, number: usize, count: usize) {
+        if self.executed.len() <= number {
+            self.executed.resize(number + 1, 0);
+        }
+        let most = &mut self.executed[number];
+        let before = std::mem::replace(most, count.max(*most));
+        for (executed, led) in &unit.inner_jumps {
+            if (before + 1..=count).contains(executed) && self.seen.insert(*led) {
+                self.new.push(*led);
+            }
+        }
     }
 
     fn led(&mut self, unit: &Unit, number: usize, to: u64) {

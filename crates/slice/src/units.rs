@@ -57,6 +57,9 @@ pub struct Unit {
     /// The first instruction is shown.
     pub is_shown: bool,
     pub ends_with_indirect_jump: bool,
+    /// Indirect jumps in the middle, and where they led: with how many instructions executed that is
+    /// known.
+    pub inner_jumps: Box<[(usize, (u64, u64))]>,
     /// Some of the accesses are to strings.
     pub has_strings: bool,
     /// Some are lanes that a mask may leave out.
@@ -133,6 +136,8 @@ pub enum What {
     Unwind { address: u64 },
     /// A jump from code that is shown has led to code that is not.
     Leave { from: u64 },
+    /// A landing pad, from which the ways meet others there.
+    Land { meet: u64 },
     /// The ways from a branch may meet there.
     Meet { address: u64 },
     /// It may put a register aside or bring it back.
@@ -190,6 +195,11 @@ impl Known {
                 | FlowControl::ConditionalBranch
         );
         (self.shown && jumps).then_some(self.address)
+    }
+
+    /// Whether it may lead to a landing pad: with such jumps what is thrown is sent there.
+    fn may_throw(&self) -> bool {
+        matches!(self.insn.flow_control(), FlowControl::IndirectBranch | FlowControl::Return)
     }
 
     /// Whether no other thread can come between what it reads and what it writes.
@@ -283,6 +293,9 @@ impl Library {
                 step(What::Unwind { address: known.address });
             }
             let before = index.checked_sub(1).map(|before| &instructions[before]);
+            if let Some(meet) = known.lands.filter(|_| before.is_some_and(|b| b.may_throw())) {
+                step(What::Land { meet });
+            }
             if let Some(from) = before.and_then(|before| before.leaves_to(known)) {
                 step(What::Leave { from });
             }
@@ -319,8 +332,14 @@ impl Library {
             instructions[usize::from(access.instruction)].is_atomic()
         };
         let atomics = all.filter(is_atomic).map(|(access, _)| access).collect();
-        let last = instructions.last().map(|last| last.insn.flow_control());
-        let ends_with_indirect_jump = last == Some(FlowControl::IndirectBranch);
+        let is_indirect_jump =
+            |known: &Arc<Known>| known.insn.flow_control() == FlowControl::IndirectBranch;
+        let ends_with_indirect_jump = instructions.last().is_some_and(is_indirect_jump);
+        let pairs = instructions.windows(2).enumerate();
+        let inner_jumps = pairs
+            .filter(|(_, pair)| is_indirect_jump(&pair[0]))
+            .map(|(index, pair)| (index + 2, (pair[0].address, pair[1].address)));
+        let inner_jumps = inner_jumps.collect();
         Unit {
             address,
             steps: taken_together(&steps),
@@ -328,6 +347,7 @@ impl Library {
             lands,
             is_shown,
             ends_with_indirect_jump,
+            inner_jumps,
             has_strings,
             has_lanes: instructions.iter().any(|known| Lanes::of(&known.insn).is_some()),
             starts: starts.unwrap_or_default(),

@@ -123,9 +123,9 @@ fn overwrites(scanned: &Scanned) -> Option<Through> {
     (!reads).then(|| Through::Overwritten { register: number(written), may_fault })
 }
 
-/// A return that need not find the address of the call that it belongs to.
+/// An indirect branch that need not lead where it is expected to.
 fn may_go_elsewhere(scanned: &Scanned) -> bool {
-    matches!(scanned.followed, Some(Followed::Return { certain: false, .. }))
+    matches!(scanned.followed, Some(Followed::Expected { certain: false, .. }))
 }
 
 /// A call that goes wrong is rare; what it costs then does not matter.
@@ -185,6 +185,7 @@ mod tests {
                 branches: 4,
                 passes_loops: false,
                 taken: &|_| false,
+                leads_to: &|_, _| None,
                 repeated: 16,
             };
             let scanned = scan(0x1000, &mut fetch, &limits);

@@ -40,8 +40,8 @@ pub struct Scanned {
     pub flow: Flow,
     /// Offset of the displacement when the operand is relative to RIP.
     pub rip_displacement: Option<usize>,
-    /// The unit goes on at the target of this jump, call or branch, or, with the address
-    /// that this return is expected to find, there.
+    /// The unit goes on at the target of this jump, call or branch, or where an indirect one is
+    /// expected to lead.
     pub followed: Option<Followed>,
 }
 
@@ -53,9 +53,9 @@ pub enum Followed {
     /// One that is nearly always taken.
     Taken,
     Call,
-    Return {
-        expected: u64,
-        /// It is certain to find that address.
+    /// A return that belongs to a call in the unit, or an indirect branch that mostly leads there.
+    Expected {
+        target: u64,
         certain: bool,
     },
 }
@@ -80,6 +80,9 @@ pub struct Limits<'a> {
     pub passes_loops: bool,
     /// The conditional branches that are nearly always taken: the unit goes on at their targets.
     pub taken: &'a dyn Fn(u64) -> bool,
+    /// Where the indirect branch at an address mostly leads, if the unit has it so many times
+    /// already.
+    pub leads_to: &'a dyn Fn(u64, usize) -> Option<u64>,
     /// A loop that is a unit of its own is repeated in it as long as there are fewer
     /// instructions.
     pub repeated: usize,
@@ -174,15 +177,34 @@ impl Scanner<'_, '_> {
                     self.returns.push((insn.next_ip(), self.scanned.len()));
                     return Some(next);
                 }
-                Flow::Return(_) => {
-                    let (expected, call) = self.returns.pop()?;
-                    let certain = is_intact(&self.scanned[call..self.scanned.len() - 1]);
-                    return self.follow(expected, Followed::Return { expected, certain });
+                Flow::IndirectJump | Flow::IndirectCall | Flow::Return(_) => {
+                    return self.expect(flow, &insn);
                 }
                 _ => return None,
             }
         }
         None
+    }
+
+    /// Goes on where an indirect branch is expected to lead.
+    fn expect(&mut self, flow: Flow, insn: &Instruction) -> Option<u64> {
+        let before = self.scanned.len() - 1;
+        if matches!(flow, Flow::Return(_))
+            && let Some((target, call)) = self.returns.pop()
+        {
+            let certain = is_intact(&self.scanned[call..before]);
+            return self.follow(target, Followed::Expected { target, certain });
+        }
+        if insn.segment_prefix() == Register::GS {
+            return None;
+        }
+        let times = self.scanned[..before].iter().filter(|s| s.insn.ip() == insn.ip()).count();
+        let target = (self.limits.leads_to)(insn.ip(), times)?;
+        let next = self.follow(target, Followed::Expected { target, certain: false })?;
+        if flow == Flow::IndirectCall {
+            self.returns.push((insn.next_ip(), self.scanned.len()));
+        }
+        Some(next)
     }
 
     /// Goes on at the beginning once more, where a branch leads there.

@@ -44,7 +44,7 @@ impl Tracer {
                 .filter(|u| u.register().is_gpr())
                 .fold(used, |set, u| set | 1 << number(u.register()));
             let uses = match insn.followed {
-                Some(Followed::Return { .. }) => uses | 1 << reg::RCX | 1 << reg::RDX,
+                Some(Followed::Expected { .. }) => uses | 1 << reg::RCX | 1 << reg::RDX,
                 _ => uses,
             };
             if kept > 0 && (uses == u16::MAX || planner.slots > MOST_SLOTS) {

@@ -56,6 +56,8 @@ pub struct Request<'a> {
     pub call_class: fn(u32) -> CallClass,
     /// The conditional branches that are nearly always taken.
     pub taken: &'a dyn Fn(u64) -> bool,
+    /// Where an indirect branch mostly leads that the unit has so many times already.
+    pub leads_to: &'a dyn Fn(u64, usize) -> Option<u64>,
     /// Gives the unit's records their numbers, when tracing.
     pub number: &'a dyn Fn(Shape) -> Numbered,
     /// Compare the application's code with what was translated whenever it is entered.
@@ -123,6 +125,7 @@ pub fn translate(request: &Request, fetch: &mut Fetch) -> Result<Unit, Translate
         passes_loops: request.tool.traces(),
         // What is compared when entered is in one piece.
         taken: &|branch| !request.verify && (request.taken)(branch),
+        leads_to: &|branch, times| (request.leads_to)(branch, times).filter(|_| !request.verify),
         repeated: if request.tool.counts() { REPEATED } else { 0 },
     };
     let mut scanned = scan(request.pc, fetch, &limits);
@@ -224,7 +227,7 @@ enum PadTo {
         slot: Slot,
         added: u32,
     },
-    /// A return that did not find the address expected, in rcx now as a difference.
+    /// Not where it was expected, the difference to which is in rcx.
     Elsewhere {
         expected: u64,
     },
@@ -452,21 +455,22 @@ impl<'a> Translator<'a> {
                 self.e.push_value(insn.next());
                 return Ok(self.go_on_at(insn, target, executed));
             }
-            Flow::Return(extra) if insn.followed.is_some() => {
-                let Some(Followed::Return { expected, certain }) = insn.followed else {
-                    unreachable!("a return follows a return address");
-                };
-                if certain {
-                    self.e.lea(reg::RSP, reg::RSP, 8 + i32::from(extra));
-                } else {
-                    self.expected_return(extra, expected, executed);
+            Flow::IndirectJump | Flow::IndirectCall | Flow::Return(_) => match insn.followed {
+                Some(Followed::Expected { target, certain: false }) => {
+                    self.expected(insn, target, executed)?;
                 }
-            }
-            Flow::IndirectJump | Flow::IndirectCall | Flow::Return(_) => {
-                self.commit(executed);
-                self.indirect(insn)?;
-                return Ok(true);
-            }
+                Some(_) => {
+                    let Flow::Return(extra) = insn.flow else {
+                        unreachable!("nothing else is certain");
+                    };
+                    self.e.lea(reg::RSP, reg::RSP, 8 + i32::from(extra));
+                }
+                None => {
+                    self.commit(executed);
+                    self.indirect(insn)?;
+                    return Ok(true);
+                }
+            },
             Flow::Syscall => {
                 let class = call_number(&all[..index]).map(self.request.call_class);
                 return Ok(self.syscall(insn, class, executed));

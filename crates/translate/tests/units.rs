@@ -18,6 +18,7 @@ fn request(tool: Tool) -> Request<'static> {
         call_class: |_| CallClass::Direct,
         number: &|shape| Numbered { first_id: 16, shape: Arc::new(shape) },
         taken: &|_| false,
+        leads_to: &|_, _| None,
         leave_before: why_translate::LeaveBefore::Nothing,
         expected: Features::ALL,
         shown: Features::ALL,

@@ -1,5 +1,5 @@
 //! Branches whose target is known only when they are reached: through the table of
-//! targets, or, for a return that belongs to a call in the unit, straight on.
+//! targets, or, where they are expected to lead to what follows in the unit, straight on.
 
 use super::{Pad, PadTo, TranslateError, Translator};
 use crate::context::{SAVED_RCX, SAVED_RDX, TARGETS};
@@ -11,17 +11,14 @@ use crate::unit::{ExitKind, SpanDetail};
 use iced_x86::Register;
 
 impl Translator<'_> {
-    /// A return whose call is part of the unit: the return address is very likely the
-    /// one that was pushed then, and its instructions follow here.
-    pub(super) fn expected_return(&mut self, extra: u16, expected: u64, executed: u32) {
-        self.e.store(SAVED_RCX, reg::RCX);
-        let from = self.e.offset();
-        let loans = [Some((reg::RCX, SAVED_RCX)), None, None];
-        self.set_detail(SpanDetail::Borrowed { from, loans });
-        self.e.bytes(&[0x59]); // pop rcx
-        if extra != 0 {
-            self.e.lea(reg::RSP, reg::RSP, extra.into());
-        }
+    /// A branch that very likely leads to an address, whose instructions follow here.
+    pub(super) fn expected(
+        &mut self,
+        scanned: &Scanned,
+        expected: u64,
+        executed: u32,
+    ) -> Result<(), TranslateError> {
+        self.take_target(scanned)?;
         let short = i32::try_from(expected as i64).ok().and_then(i32::checked_neg);
         match short {
             Some(negative) => self.e.lea(reg::RCX, reg::RCX, negative),
@@ -40,9 +37,10 @@ impl Translator<'_> {
         if short.is_none() {
             self.e.load(reg::RDX, SAVED_RDX);
         }
+        Ok(())
     }
 
-    /// The other way out of [`Translator::expected_return`].
+    /// The other way out of [`Translator::expected`].
     pub(super) fn elsewhere(&mut self, expected: u64, executed: u32) {
         match i32::try_from(expected as i64).ok().filter(|e| e.checked_neg().is_some()) {
             Some(short) => {
@@ -79,6 +77,15 @@ impl Translator<'_> {
 
     /// Looks up the target in the table and goes there. See [`crate::chain`].
     pub(super) fn indirect(&mut self, scanned: &Scanned) -> Result<(), TranslateError> {
+        self.take_target(scanned)?;
+        self.e.store(SAVED_RDX, reg::RDX);
+        self.count_at_branch();
+        self.through_table(self.spans.len() as u32);
+        Ok(())
+    }
+
+    /// Saves rcx and puts the target of a branch there, and does what else the branch does.
+    fn take_target(&mut self, scanned: &Scanned) -> Result<(), TranslateError> {
         self.e.store(SAVED_RCX, reg::RCX);
         let from = self.e.offset();
         let saved_rcx = Some((reg::RCX, SAVED_RCX));
@@ -111,9 +118,6 @@ impl Translator<'_> {
         if scanned.flow == Flow::IndirectCall {
             self.e.push_value(scanned.next());
         }
-        self.e.store(SAVED_RDX, reg::RDX);
-        self.count_at_branch();
-        self.through_table(self.spans.len() as u32);
         Ok(())
     }
 
