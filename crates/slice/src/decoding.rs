@@ -33,7 +33,7 @@ impl Kept {
     fn add(&self, chunk: usize, events: &Events) {
         let size = events.size();
         if self.all().reserve(size) {
-            let kept = Arc::new(events.clone());
+            let kept = Arc::new(events.copied());
             let mut all = self.all();
             if all.chunks.len() <= chunk {
                 all.chunks.resize(chunk + 1, None);

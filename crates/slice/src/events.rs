@@ -4,6 +4,7 @@ use crate::calls::Told;
 use crate::control::Position;
 use crate::course::{Completions, Deciding, Executed, Restored, Room, Signal, Sink, Site, Wrote};
 use crate::finder::Finder;
+use crate::large;
 use crate::patterns::NONE;
 use crate::units::{Known, Unit};
 use std::collections::BTreeSet;
@@ -14,7 +15,7 @@ pub const NEVER: Position = 1 << 62;
 
 /// What happened, one behind the other. What belongs to an executed unit is where that of the one
 /// before ends.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Events {
     all: Vec<Event>,
     /// What happened besides, which is little.
@@ -33,7 +34,7 @@ pub struct Events {
 }
 
 /// There are many: they take little room.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 enum Event {
     Executed(UnitExecuted),
     /// By its number.
@@ -49,7 +50,7 @@ enum Other {
 }
 
 /// A unit, or a part of it.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct UnitExecuted {
     unit: u32,
     pattern: u32,
@@ -191,6 +192,25 @@ impl Events {
         self.accesses.clear();
         self.passed_over.clear();
         self.interrupted.clear();
+    }
+
+    /// The same, to be kept.
+    pub fn copied(&self) -> Events {
+        let Room { decided, restored, sites } = &self.of_units;
+        Events {
+            all: large::copied(&self.all),
+            others: self.others.clone(),
+            threads: self.threads.clone(),
+            positions: self.positions.clone(),
+            of_units: Room {
+                decided: large::copied(decided),
+                restored: large::copied(restored),
+                sites: large::copied(sites),
+            },
+            accesses: large::copied(&self.accesses),
+            passed_over: self.passed_over.clone(),
+            interrupted: self.interrupted.clone(),
+        }
     }
 
     /// How much memory that takes.

@@ -22,6 +22,7 @@ mod finder;
 mod following;
 pub mod forward;
 mod kept;
+mod large;
 mod memory;
 mod once;
 mod order;

@@ -1,6 +1,7 @@
 //! A set of positions, a bit for each.
 
 use crate::control::Position;
+use crate::large;
 use crate::memory::bits;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,7 +11,7 @@ impl Positions {
     /// Room for positions below this one.
     pub fn up_to(end: Position) -> Positions {
         // One more word, so that the next positions never end.
-        Positions(vec![0; (end / 64 + 2) as usize])
+        Positions(large::zeros((end / 64 + 2) as usize))
     }
 
     pub fn add(&mut self, position: Position) {

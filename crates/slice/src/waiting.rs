@@ -2,6 +2,7 @@
 //! that is wanted: they come when the search gets there.
 
 use crate::control::Position;
+use crate::large;
 use crate::positions::bits_of;
 use crate::saves::Kept;
 use crate::wanted::{Wanted, Wanter};
@@ -74,7 +75,7 @@ impl Waiting {
     /// Nobody waits yet, between two positions.
     pub fn between(start: Position, end: Position) -> Waiting {
         let count = end.saturating_sub(start) as usize;
-        let nobody = || vec![0; count.div_ceil(64) + 1];
+        let nobody = || large::zeros(count.div_ceil(64) + 1);
         Waiting {
             start,
             decide: nobody(),
