@@ -16,6 +16,8 @@ struct KeptChunks {
     /// In bytes: as much may be kept.
     limit: usize,
     used: usize,
+    /// What the largest chunk took.
+    largest: usize,
     chunks: Vec<Option<Arc<Events>>>,
 }
 
@@ -29,25 +31,24 @@ impl Kept {
         self.all().chunks.get(chunk)?.clone()
     }
 
+    /// Whether as much as was kept of any chunk could be kept once more.
+    fn has_room(&self) -> bool {
+        let all = self.all();
+        all.used + all.largest < all.limit
+    }
+
     /// Keeps a chunk, if there is room.
-    fn add(&self, chunk: usize, events: &Events) {
+    fn add(&self, chunk: usize, events: &Arc<Events>) {
+        let mut all = self.all();
         let size = events.size();
-        if self.all().reserve(size) {
-            let kept = Arc::new(events.copied());
-            let mut all = self.all();
+        all.largest = all.largest.max(size);
+        if all.used + size <= all.limit {
+            all.used += size;
             if all.chunks.len() <= chunk {
                 all.chunks.resize(chunk + 1, None);
             }
-            all.chunks[chunk] = Some(kept);
+            all.chunks[chunk] = Some(Arc::clone(events));
         }
-    }
-}
-
-impl KeptChunks {
-    fn reserve(&mut self, size: usize) -> bool {
-        let fits = self.used + size <= self.limit;
-        self.used += if fits { size } else { 0 };
-        fits
     }
 }
 
@@ -113,16 +114,23 @@ impl Region {
         done: &Sender<Result<Decoded, RegionError>>,
     ) {
         let mut finder = Finder::of(self.patterns());
+        let mut last = Arc::<Events>::default();
         for chunk in chunks {
             let decoded = match self.kept.find(chunk) {
                 Some(kept) => Ok(Decoded::Kept(kept)),
+                None if self.kept.has_room() => {
+                    let mut events = last.room_like();
+                    self.read(chunk, Some(&mut finder), &mut events).map(|_| {
+                        last = Arc::new(events);
+                        self.kept.add(chunk, &last);
+                        Decoded::Kept(Arc::clone(&last))
+                    })
+                }
                 None => {
                     // Nobody sends any more when the slice is done.
                     let Ok(mut room) = rooms.recv() else { return };
-                    self.read(chunk, Some(&mut finder), &mut room).map(|_| {
-                        self.kept.add(chunk, &room);
-                        Decoded::Room(room)
-                    })
+                    let read = self.read(chunk, Some(&mut finder), &mut room);
+                    read.map(|_| Decoded::Room(room))
                 }
             };
             if done.send(decoded).is_err() {

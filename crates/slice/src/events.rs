@@ -34,7 +34,7 @@ pub struct Events {
 }
 
 /// There are many: they take little room.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Event {
     Executed(UnitExecuted),
     /// By its number.
@@ -50,7 +50,7 @@ enum Other {
 }
 
 /// A unit, or a part of it.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct UnitExecuted {
     unit: u32,
     pattern: u32,
@@ -194,22 +194,18 @@ impl Events {
         self.interrupted.clear();
     }
 
-    /// The same, to be kept.
-    pub fn copied(&self) -> Events {
+    /// Room for about as much, to be kept.
+    pub fn room_like(&self) -> Events {
         let Room { decided, restored, sites } = &self.of_units;
         Events {
-            all: large::copied(&self.all),
-            others: self.others.clone(),
-            threads: self.threads.clone(),
-            positions: self.positions.clone(),
+            all: large::room_like(&self.all),
             of_units: Room {
-                decided: large::copied(decided),
-                restored: large::copied(restored),
-                sites: large::copied(sites),
+                decided: large::room_like(decided),
+                restored: large::room_like(restored),
+                sites: large::room_like(sites),
             },
-            accesses: large::copied(&self.accesses),
-            passed_over: self.passed_over.clone(),
-            interrupted: self.interrupted.clone(),
+            accesses: large::room_like(&self.accesses),
+            ..Events::default()
         }
     }
 

@@ -1,11 +1,11 @@
 //! Large lists in large pages: most of the time that it takes to fill them for the first time the
 //! kernel needs for pages, one after the other.
 
-/// The list in memory of its own.
-pub fn copied<T: Copy>(list: &[T]) -> Vec<T> {
-    let mut copy = with_room(list.len());
-    copy.extend_from_slice(list);
-    copy
+/// Room for a list that will be about as long as another.
+pub fn room_like<T>(list: &[T]) -> Vec<T> {
+    let room = Vec::with_capacity(list.len() + list.len() / 8);
+    advise(&room);
+    room
 }
 
 /// So many zeros.
@@ -13,12 +13,6 @@ pub fn zeros(count: usize) -> Vec<u64> {
     let zeros = vec![0; count];
     advise(&zeros);
     zeros
-}
-
-fn with_room<T>(count: usize) -> Vec<T> {
-    let room = Vec::with_capacity(count);
-    advise(&room);
-    room
 }
 
 /// Asks for large pages where a list has its room.
