@@ -2,7 +2,7 @@
 
 use super::image::Image;
 use super::stepped::{Registers, Step, Stepped};
-use iced_x86::{FlowControl, Instruction, OpKind, Register};
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -168,7 +168,7 @@ pub fn region(run: &Stepped, program: &Seen<'_>) -> Region {
         OfProgram { program, targets: HashMap::new(), graphs: RefCell::default() },
         CHUNK,
     );
-    let mut ids: HashMap<(u64, usize), u32> = HashMap::new();
+    let mut ids: HashMap<Vec<u64>, u32> = HashMap::new();
     let mut next_id = FIRST_UNIT_ID;
     let mut thread = None;
     let (mut at, mut strings) = (0, 0);
@@ -184,7 +184,8 @@ pub fn region(run: &Stepped, program: &Seen<'_>) -> Region {
         let length = unit(&run.steps[at..]);
         let steps = &run.steps[at..at + length];
         let shape = shape(steps.iter().map(|step| &step.insn));
-        let first = *ids.entry((first.insn.ip(), length)).or_insert_with(|| {
+        let addresses = steps.iter().map(|step| step.insn.ip()).collect();
+        let first = *ids.entry(addresses).or_insert_with(|| {
             builder.learn(&[Arc::clone(&shape)]);
             let first = next_id;
             next_id += length as u32 + 1;
@@ -256,10 +257,17 @@ fn shape<'a>(instructions: impl Iterator<Item = &'a Instruction>) -> Arc<Shape> 
     Arc::new(planner.finish())
 }
 
-/// How many of these steps are one unit.
+/// How many of these steps are one unit. Some end with any branch; others go on wherever it leads.
 fn unit(steps: &[Step]) -> usize {
+    let follows = steps[0].insn.ip() % 3 != 0;
     let goes_on = |pair: &[Step]| {
-        pair[0].insn.flow_control() == FlowControl::Next && pair[0].thread == pair[1].thread
+        let [step, next] = pair else { return false };
+        let is_alone = step.wrote.is_empty() && step.creates.is_none();
+        let is_simple = match step.insn.flow_control() {
+            FlowControl::Next => true,
+            _ => follows && is_alone && step.insn.mnemonic() != Mnemonic::Syscall,
+        };
+        is_simple && step.thread == next.thread
     };
     1 + steps.windows(2).take(LONGEST_UNIT - 1).take_while(|pair| goes_on(pair)).count()
 }
