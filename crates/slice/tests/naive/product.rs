@@ -259,7 +259,7 @@ fn shape<'a>(instructions: impl Iterator<Item = &'a Instruction>) -> Arc<Shape> 
 
 /// How many of these steps are one unit. Some end with any branch; others go on wherever it leads.
 fn unit(steps: &[Step]) -> usize {
-    let follows = steps[0].insn.ip() % 3 != 0;
+    let follows = !steps[0].insn.ip().is_multiple_of(3);
     let goes_on = |pair: &[Step]| {
         let [step, next] = pair else { return false };
         let is_alone = step.wrote.is_empty() && step.creates.is_none();
