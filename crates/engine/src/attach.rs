@@ -12,10 +12,11 @@ use crate::ptrace::{self, Registers, Stop};
 use crate::space::{Space, SpaceId};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
-use crate::tracing::{SPAN, Shapes, SpaceTrace};
+use crate::tracing::{SPAN, SpaceTrace};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
+use why_trace::shape::Shared;
 use why_translate::context::{CALL_CLASSES, CLASS_SIZES, MAP_PROTECTIONS, TOTAL_BYTES, TRACE_NEXT};
 
 impl Supervisor {
@@ -31,7 +32,7 @@ impl Supervisor {
             }
         }
         let start = ptrace::registers(tid)?;
-        let mut code = Code::new(self.options.tool, Shapes::default())?;
+        let mut code = Code::new(self.options.tool, Shared::default())?;
         code.calls = self.calls_of_new_program();
         code.view = self.view.clone();
         let pid = self.tasks[&tid].pid;

@@ -10,11 +10,11 @@ use crate::frozen::Frozen;
 use crate::image::Image;
 use crate::memory::{Address, PAGE, page_of};
 use crate::targets::Targets;
-use crate::tracing::Shapes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Instant;
+use why_trace::shape::Shared;
 use why_translate::context::CallClass;
 use why_translate::{Calls, ExitKind, Features, LeaveBefore, Request, Tool};
 use why_translate::{TranslateError, Unit, chain, translate};
@@ -98,7 +98,7 @@ pub struct Code {
     pub statistics: Statistics,
     /// What each trace id stands for, for the readers of all processes that descend from
     /// one program by forks alone.
-    pub shapes: Shapes,
+    pub shapes: Shared,
     /// Whether calls are logged or replayed.
     pub calls: Calls,
     /// The CPU that the application is shown.
@@ -133,7 +133,7 @@ pub(crate) const JUMP_REACH: u64 = (1 << 31) - 2 * ARENA_BYTES as u64;
 const NOWHERE: Address = 1 << 63;
 
 impl Code {
-    pub fn new(tool: Tool, shapes: Shapes) -> Result<Code> {
+    pub fn new(tool: Tool, shapes: Shared) -> Result<Code> {
         Ok(Code {
             tool,
             arenas: Vec::new(),
@@ -259,7 +259,6 @@ impl Code {
         plain: bool,
     ) -> std::result::Result<UnitId, TranslateError> {
         let arena = self.arena_for(pc).expect("the caller made room");
-        let shapes = Arc::clone(&self.shapes);
         let request = Request {
             pc,
             at: self.arenas[arena].next(),
@@ -278,7 +277,7 @@ impl Code {
             limit_xsave: self.view.limited,
             taken: &|branch| self.taken.contains(&branch),
             leads_to: &|branch, times| self.leads_to.get(&(pc, branch, times)).copied(),
-            number: &|shape| shapes.write().expect("no panic").number(shape),
+            shapes: &self.shapes,
             verify: source.can_change_unseen(pc),
             gs_base_writable: crate::processor::gs_base_writable(),
             transactions: std::arch::is_x86_feature_detected!("rtm"),
@@ -562,8 +561,10 @@ impl Code {
     }
 
     /// A branch of a unit mostly goes another way than the unit does, which will be made anew; but
-    /// not one that a thread is in.
-    pub fn turn(&mut self, turned: &Turned, running: UnitId) {
+    /// not if this is the next instruction of a thread, and at the unit's entry.
+    pub fn turn(&mut self, turned: &Turned, next: Address) {
+        /// So much may be overwritten there.
+        const JUMP: u64 = 5;
         let Turned { unit, branch, way } = *turned;
         match way {
             Way::Taken => {
@@ -576,7 +577,9 @@ impl Code {
                 self.leads_to.insert((unit, branch, times), target);
             }
         }
-        if let Some(id) = self.by_pc.get(&unit).copied().filter(|id| *id != running) {
+        let entry = |id: &UnitId| self.placed(*id).at;
+        let is_free = |id: &UnitId| !(entry(id)..entry(id) + JUMP).contains(&next);
+        if let Some(id) = self.by_pc.get(&unit).copied().filter(is_free) {
             self.invalidate(id);
         }
     }

@@ -606,7 +606,7 @@ impl Supervisor {
         let turned = std::mem::take(&mut trace.turned);
         space.write_slot(TRACE_NEXT, next);
         if may_turn {
-            turned.iter().for_each(|turned| code.turn(turned, id));
+            turned.iter().for_each(|turned| code.turn(turned, registers.rip));
         }
         // A unit that is a system call needs none of its own.
         let borrowed = code.placed(id).unit.borrowed.as_ref();

@@ -7,7 +7,7 @@ use iced_x86::{FlowControl, Instruction};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use why_trace::FIRST_UNIT_ID;
-use why_trace::shape::Shape;
+use why_trace::shape::{Kind, Shape};
 
 /// A branch that mostly goes another way than a unit does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,31 +38,26 @@ const OFTEN: u32 = 64;
 
 #[derive(Default)]
 pub struct Directions {
-    units: Vec<Unit>,
+    units: FxHashMap<usize, Unit>,
     /// By the ids of records.
-    left: Vec<Left>,
+    kinds: Vec<Kind>,
     /// The ways that conditional branches were turned to: none is turned twice.
     turned: FxHashMap<Address, Way>,
-    led: FxHashMap<u32, Led>,
+    /// Where indirect branches led, by their unit and place there.
+    led: FxHashMap<(usize, usize), Led>,
 }
 
 struct Unit {
-    first_id: usize,
     shape: Arc<Shape>,
+    /// How often it was left after so many instructions.
+    left: Vec<u32>,
     /// How often it was said that it should be made anew.
     told: u8,
 }
 
-/// It may have been in use when that was said first; if it is there for a third time, it cannot be
-/// made otherwise.
+/// It may have just been entered when that was said first; if it is there for a third time, it
+/// cannot be made otherwise.
 const MOST_TOLD: u8 = 2;
-
-/// How often a unit was left behind an instruction.
-struct Left {
-    unit: u32,
-    times: u32,
-    is_indirect: bool,
-}
 
 /// Where an indirect branch leads: an address that has a majority if any has, and how many more
 /// times it led there than elsewhere.
@@ -82,17 +77,17 @@ impl Led {
     }
 }
 
+impl Unit {
+    fn new(shape: &Arc<Shape>) -> Unit {
+        let left = vec![0; shape.instructions.len() + 1];
+        Unit { shape: Arc::clone(shape), left, told: 0 }
+    }
+}
+
 impl Directions {
-    /// Makes the next units known.
-    pub fn learn(&mut self, shapes: &[Arc<Shape>]) {
-        for shape in shapes {
-            let unit = self.units.len() as u32;
-            let first_id = self.left.len();
-            self.units.push(Unit { first_id, shape: Arc::clone(shape), told: 0 });
-            let indirect = shape.instructions.iter().map(is_indirect);
-            let left = |is_indirect| Left { unit, times: 0, is_indirect };
-            self.left.extend(std::iter::once(false).chain(indirect).map(left));
-        }
+    /// Makes the next ids of records known.
+    pub fn learn(&mut self, kinds: &[Kind]) {
+        self.kinds.extend_from_slice(kinds);
     }
 
     /// Looks at some records of a buffer; the units that should be made anew because of them.
@@ -104,13 +99,15 @@ impl Directions {
         let _ = why_trace::each_record(sample, &mut |id, _| {
             let id = id.wrapping_sub(FIRST_UNIT_ID.into());
             let indirect = before.take();
-            let Some(left) = self.left.get_mut(id as usize) else { return };
-            left.times += 1;
-            units.push(left.unit);
-            before = left.is_indirect.then_some(id as u32);
+            let Some(Kind { unit, executed }) = self.kinds.get(id as usize) else { return };
+            let instructions = &unit.shape.instructions;
+            self.units.entry(unit.number).or_insert_with(|| Unit::new(&unit.shape)).left
+                [*executed] += 1;
+            units.push(unit.number);
+            let last = executed.checked_sub(1).filter(|last| is_indirect(&instructions[*last]));
+            before = last.map(|last| (unit.number, last));
             if let Some(branch) = indirect {
-                let target = self.units[left.unit as usize].shape.instructions[0].ip();
-                self.led.entry(branch).or_default().to(target);
+                self.led.entry(branch).or_default().to(instructions[0].ip());
             }
         });
         units.sort_unstable();
@@ -119,20 +116,19 @@ impl Directions {
     }
 
     /// The first branch of a unit at which it is nearly always left for the same place.
-    fn turn(&mut self, number: u32) -> Option<Turned> {
-        let Unit { first_id, shape, told } = &self.units[number as usize];
-        let left = &self.left[*first_id..=*first_id + shape.instructions.len()];
-        let all: u32 = left.iter().map(|left| left.times).sum();
+    fn turn(&mut self, number: usize) -> Option<Turned> {
+        let Unit { shape, left, told } = &self.units[&number];
+        let all: u32 = left.iter().sum();
         if all < OFTEN || *told == MOST_TOLD {
             return None;
         }
         let mut reached = all;
         let turned = shape.instructions.iter().enumerate().find_map(|(index, insn)| {
             // Without those that ended in front of it.
-            reached -= left[index].times;
-            let here = left[index + 1].times;
+            reached -= left[index];
+            let here = left[index + 1];
             let is_left = reached >= OFTEN && 2 * reached >= all && 10 * here >= 8 * reached;
-            let way = is_left.then(|| self.way(shape, first_id + index + 1, index, here)).flatten();
+            let way = is_left.then(|| self.way(number, shape, index, here)).flatten();
             way.map(|way| Turned { unit: shape.instructions[0].ip(), branch: insn.ip(), way })
         })?;
         if !matches!(turned.way, Way::To { .. })
@@ -140,15 +136,15 @@ impl Directions {
         {
             return None;
         }
-        self.units[number as usize].told += 1;
+        self.units.get_mut(&number)?.told += 1;
         Some(turned)
     }
 
     /// Where an instruction leads from which a unit was left so often.
-    fn way(&self, shape: &Shape, id: usize, index: usize, times: u32) -> Option<Way> {
+    fn way(&self, unit: usize, shape: &Shape, index: usize, times: u32) -> Option<Way> {
         let insn = &shape.instructions[index];
         if is_indirect(insn) {
-            let led = self.led.get(&(id as u32)).filter(|led| 10 * led.more >= 6 * times)?;
+            let led = self.led.get(&(unit, index)).filter(|led| 10 * led.more >= 6 * times)?;
             let before = shape.instructions[..index].iter();
             let times = before.filter(|other| other.ip() == insn.ip()).count();
             return Some(Way::To { target: led.target, times });
@@ -176,15 +172,17 @@ mod tests {
     use super::*;
     use iced_x86::{Decoder, DecoderOptions};
     use why_trace::header;
+    use why_trace::shape::Numbered;
 
     /// nop; jz; nop, where the branch is left out of the unit or followed.
-    fn shape(followed: bool) -> Arc<Shape> {
+    fn kinds(followed: bool) -> Vec<Kind> {
         const CODE: &[u8] = &[0x90, 0x74, 0x20];
         let mut instructions: Vec<Instruction> =
             Decoder::with_ip(64, CODE, 0x1000, DecoderOptions::NONE).into_iter().collect();
         let next = if followed { 0x1023 } else { 0x1003 };
         instructions.extend(Decoder::with_ip(64, &[0x90], next, DecoderOptions::NONE));
-        Arc::new(Shape { instructions, told: Vec::new() })
+        let shape = Arc::new(Shape { instructions, told: Vec::new() });
+        Kind::all(&Numbered { number: followed.into(), shape }).collect()
     }
 
     /// So many records of the first unit that end behind the branch, and so many that do not.
@@ -197,7 +195,7 @@ mod tests {
     #[test]
     fn a_unit_that_is_mostly_left_at_a_branch_is_made_anew() {
         let mut directions = Directions::default();
-        directions.learn(&[shape(false)]);
+        directions.learn(&kinds(false));
         let turned = Turned { unit: 0x1000, branch: 0x1001, way: Way::Taken };
         assert_eq!(directions.read(&records(FIRST_UNIT_ID, 50, 5)), [], "too few");
         assert_eq!(directions.read(&records(FIRST_UNIT_ID, 100, 0)), [turned]);
@@ -206,14 +204,15 @@ mod tests {
     #[test]
     fn one_that_mostly_goes_on_is_not() {
         let mut directions = Directions::default();
-        directions.learn(&[shape(false)]);
+        directions.learn(&kinds(false));
         assert_eq!(directions.read(&records(FIRST_UNIT_ID, 700, 300)), []);
     }
 
     #[test]
     fn no_branch_is_turned_to_and_fro_and_no_unit_is_told_for_ever() {
         let mut directions = Directions::default();
-        directions.learn(&[shape(false), shape(true)]);
+        directions.learn(&kinds(false));
+        directions.learn(&kinds(true));
         let often = records(FIRST_UNIT_ID, 1000, 0);
         let told: Vec<usize> = (0..4).map(|_| directions.read(&often).len()).collect();
         assert_eq!(told, [1, 1, 0, 0]);

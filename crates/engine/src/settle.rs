@@ -220,7 +220,8 @@ impl Supervisor {
             self.correct_count(tid, unit.uncounted(offset, executed));
         }
         if code.tool().traces() {
-            self.trace_partial(tid, unit, offset, executed, registers);
+            let id = |traced: &_| code.shapes.write().expect("no panic").id(traced, executed);
+            self.trace_partial(tid, unit, offset, executed, &id, registers);
         }
     }
 

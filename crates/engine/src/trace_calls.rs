@@ -67,14 +67,15 @@ impl Supervisor {
         let mut planner = Planner::default();
         planner.instruction(&self.instruction_at(tid, registers.rip));
         let shapes = Arc::clone(&self.space_of(tid).code.borrow().shapes);
-        let Numbered { first_id, shape } =
-            shapes.write().expect("no panic").number(planner.finish());
+        let mut shapes = shapes.write().expect("no panic");
+        let unit = shapes.number(planner.finish());
+        let id = shapes.id(&unit, 1);
         let values = recorded(registers, 0).0;
-        let needed = shape.told.iter().flatten();
+        let needed = unit.shape.told.iter().flatten();
         let slots: Vec<u64> =
             needed.map(|register| values[usize::from(number(*register))]).collect();
         self.trace_record(tid, STACK, registers.rsp);
-        self.trace_words(tid, first_id + 1, &slots);
+        self.trace_words(tid, id, &slots);
     }
 
     /// The thread that runs makes a call: its number and arguments.
@@ -123,6 +124,7 @@ impl Supervisor {
         unit: &Unit,
         offset: u32,
         executed: usize,
+        id: &dyn Fn(&Numbered) -> u32,
         registers: &Registers,
     ) {
         if unit.committed_from.is_some_and(|from| offset >= from) {
@@ -132,7 +134,8 @@ impl Supervisor {
             }
             return;
         }
-        let Numbered { first_id, shape } = unit.records.as_ref().expect("the unit is traced");
+        let traced = unit.traced.as_ref().expect("the unit is traced");
+        let shape = &traced.shape;
         let interrupted = shape.behind_repetition(executed).filter(
             |_| matches!(unit.spans[executed].detail, SpanDetail::Repeats { at } if at == offset),
         );
@@ -144,7 +147,7 @@ impl Supervisor {
             (None, pointer) => (shape.slots_before(executed), pointer),
         };
         let pointer = |register| if register == RDI { registers.rdi } else { registers.rsi };
-        let header = header(first_id + executed as u32, slots + behind.iter().len());
+        let header = header(id(traced), slots + behind.iter().len());
         let space = self.space_of(tid);
         let next = space.read_slot(TRACE_NEXT);
         let behind_slots = next + (why_trace::HEADER_BYTES + 8 * slots) as u64;

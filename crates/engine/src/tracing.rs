@@ -6,11 +6,11 @@ use crate::memory::{Address, PAGE};
 use crate::shared::SharedMemory;
 use crate::task::Tid;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use why_trace::shape::Shape;
+use why_trace::shape::{Kind, Shared};
 use why_trace::{Counter, Totals};
 
 /// Two buffers: the target fills one while the reader empties the other. Much smaller
@@ -26,13 +26,10 @@ const ROOM: u64 = 256;
 const PATIENCE: Duration = Duration::from_millis(5);
 pub const SPAN: u64 = BUFFERS as u64 * STRIDE;
 
-/// What the reader must know of the units.
-pub type Shapes = Arc<RwLock<why_trace::shape::Shapes>>;
-
 /// Makes something of the trace of a process.
 pub trait TraceReader {
-    /// Makes the next units known.
-    fn learn(&mut self, shapes: &[Arc<Shape>]);
+    /// Makes the next ids of records known.
+    fn learn(&mut self, kinds: &[Kind]);
 
     /// The next records.
     fn read(&mut self, records: &[u8]);
@@ -65,7 +62,7 @@ impl SpaceTrace {
     /// The reader's thread begins with `prepare`.
     pub fn new(
         base: Address,
-        shapes: Shapes,
+        shapes: Shared,
         prepare: impl FnOnce() -> Option<Box<dyn TraceReader>> + Send + 'static,
     ) -> Result<SpaceTrace> {
         let memory = Arc::new(SharedMemory::new("trace", BUFFER_BYTES * BUFFERS)?);
@@ -136,7 +133,7 @@ impl SpaceTrace {
 
 fn read_all(
     memory: &SharedMemory,
-    shapes: &Shapes,
+    shapes: &Shared,
     mut reader: Option<Box<dyn TraceReader>>,
     full: &Receiver<(usize, usize)>,
     empty: &Sender<Vec<Turned>>,
@@ -147,7 +144,7 @@ fn read_all(
                      directions: &mut Directions,
                      reader: &mut Option<Box<dyn TraceReader>>| {
         // Whoever adds to them does not wait until they are learnt.
-        let new = shapes.read().expect("no writer panicked").all[learnt..].to_vec();
+        let new = shapes.read().expect("no writer panicked").kinds[learnt..].to_vec();
         counter.learn(&new);
         directions.learn(&new);
         if let Some(reader) = reader {

@@ -3,21 +3,32 @@
 
 use crate::again::Again;
 use crate::control::Position;
+use crate::course::Unknown;
 use crate::decoding::Kept;
 use crate::following::Following;
 use crate::region::{Chunk, Region, RegionError};
 use crate::store::{Store, Stored};
 use crate::units::{Library, Surrounding, Unit, Ways, ids};
 use iced_x86::Instruction;
+use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::sync::{Arc, OnceLock};
 use why_trace::packed::Packer;
-use why_trace::shape::Shape;
+use why_trace::shape::{Kind, Numbered, Shape};
 use why_trace::{FIRST_UNIT_ID, UNDO};
+
+/// Of records that have not come yet.
+const NOT_MET: u32 = u32::MAX;
 
 pub struct Builder<W> {
     ways: W,
     library: Library,
+    /// What records may be, by their ids.
+    offered: Vec<Kind>,
+    /// By the same, their ids in the region: there are only units that were executed,
+    own: Vec<u32>,
+    /// each with the first id of its records, by its number in what was offered.
+    met: FxHashMap<usize, u32>,
     /// What the units are made of again when the region is opened.
     shapes: Vec<Arc<Shape>>,
     /// For each id of a record: the unit and how many instructions were executed.
@@ -47,6 +58,9 @@ impl<W: Ways> Builder<W> {
         Builder {
             ways,
             library: Library::default(),
+            offered: Vec::new(),
+            own: Vec::new(),
+            met: FxHashMap::default(),
             shapes: Vec::new(),
             by_id: Vec::new(),
             store,
@@ -59,24 +73,50 @@ impl<W: Ways> Builder<W> {
         }
     }
 
-    /// Makes the next units known.
-    pub fn learn(&mut self, shapes: &[Arc<Shape>]) {
-        for shape in shapes {
-            let (ways, library) = (&self.ways, &mut self.library);
-            let mut known =
-                |insn: &Instruction| library.known(insn, || Surrounding::of(insn, ways));
-            let instructions: Vec<_> = shape.instructions.iter().map(&mut known).collect();
-            let (number, first_id) = (self.shapes.len(), self.by_id.len());
-            self.by_id.extend(ids(number, instructions.len()));
-            self.again.learn(&instructions);
-            let unit = Unit { first_id, ..self.library.unit(shape, instructions) };
-            self.following.learn(number, unit);
-            self.shapes.push(Arc::clone(shape));
-        }
+    /// The next ids of records. Many never come: what there is to know of a unit is found when its
+    /// first record does.
+    pub fn learn(&mut self, kinds: &[Kind]) {
+        self.offered.extend_from_slice(kinds);
+        self.own.resize(self.offered.len(), NOT_MET);
+    }
+
+    /// The id in the region of records that come for the first time.
+    #[cold]
+    fn meet(&mut self, id: usize) -> u32 {
+        let Kind { unit, executed } = self.offered[id].clone();
+        let first = match self.met.get(&unit.number) {
+            Some(first) => *first,
+            None => self.add(unit),
+        };
+        self.own[id] = first + executed as u32;
+        self.own[id]
+    }
+
+    /// A unit is executed for the first time. The first id of its records.
+    fn add(&mut self, Numbered { number: offered, shape }: Numbered) -> u32 {
+        let (ways, library) = (&self.ways, &mut self.library);
+        let mut known = |insn: &Instruction| library.known(insn, || Surrounding::of(insn, ways));
+        let instructions: Vec<_> = shape.instructions.iter().map(&mut known).collect();
+        let (number, first_id) = (self.shapes.len(), self.by_id.len());
+        self.by_id.extend(ids(number, instructions.len()));
+        self.again.learn(&instructions);
+        let unit = Unit { first_id, ..self.library.unit(&shape, instructions) };
+        self.following.learn(number, unit);
+        self.shapes.push(shape);
+        let first = FIRST_UNIT_ID + first_id as u32;
+        self.met.insert(offered, first);
+        first
     }
 
     /// The next record.
     pub fn record(&mut self, id: u32, slots: &[u64]) -> Result<(), RegionError> {
+        let id = match id.checked_sub(FIRST_UNIT_ID).map(|unit| unit as usize) {
+            None => id,
+            Some(unit) => match self.own.get(unit).copied() {
+                Some(NOT_MET) => self.meet(unit),
+                own => own.ok_or(Unknown)?,
+            },
+        };
         self.following.record(id, slots);
         self.packer.add(id, slots);
         let unit = id.checked_sub(FIRST_UNIT_ID).and_then(|id| self.by_id.get(id as usize));
@@ -108,7 +148,7 @@ impl<W: Ways> Builder<W> {
         let renewed = self.library.renew(&changed, &self.ways);
         for (number, unit) in self.again.renew(&renewed, &mut self.library, &self.shapes) {
             let first_id = self.by_id.partition_point(|(of, _)| *of < number);
-            self.following.learn(number, Unit { first_id, ..unit });
+            self.following.relearn(number, Unit { first_id, ..unit });
         }
     }
 

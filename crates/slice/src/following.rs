@@ -66,9 +66,13 @@ impl Following {
         Following { to, emptied, batch: Vec::new(), units: Vec::new(), thread }
     }
 
-    /// A unit is new, or another than it was.
+    /// A unit is new.
     pub fn learn(&mut self, number: usize, unit: Unit) {
-        // Until now it was not.
+        self.units.push((number, unit));
+    }
+
+    /// From now on a unit is another than it was.
+    pub fn relearn(&mut self, number: usize, unit: Unit) {
         self.hand_over();
         self.units.push((number, unit));
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use why_slice::Ways;
 use why_slice::region::{Builder, Criterion, Options, Region};
-use why_trace::shape::Planner;
+use why_trace::shape::{Kind, Numbered, Planner};
 use why_trace::{CALLED, CAME_BACK, ENDED, FIRST_UNIT_ID, MOMENT, STACK, THREAD, WROTE};
 
 const RUNS: u64 = 1000;
@@ -179,7 +179,8 @@ fn region(steps: &[Step]) -> Region {
         planner.instruction(&insn);
         let shape = planner.finish();
         assert!(shape.told.iter().all(Vec::is_empty), "addresses are constants");
-        builder.learn(&[Arc::new(shape)]);
+        let unit = Numbered { number, shape: Arc::new(shape) };
+        builder.learn(&Kind::all(&unit).collect::<Vec<_>>());
         builder.record(id + 1, &[]).unwrap();
         id += 2;
         let at = word(step.word).start;

@@ -3,14 +3,13 @@
 use crate::access::{Access, Registers, Repetition, accesses};
 use crate::known::Known;
 use crate::register::{RSP, number};
-use crate::shape::{Shape, repeated_pointer};
+use crate::shape::{Kind, Shape, repeated_pointer};
 use crate::{
     CALLED, CAME_BACK, ENDED, FIRST_UNIT_ID, FS_BASE, GS_BASE, HANDLER, Header, MOMENT, Malformed,
     READ, RECOUNT, REPEATED, RETURNED, STACK, THREAD, UNDO, WROTE, Word,
 };
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 
 /// What the reader carries from record to record of a thread.
 #[derive(Clone, Copy, Default)]
@@ -22,7 +21,7 @@ struct Thread {
 
 pub struct Follower {
     /// For each id of a unit's record: the unit, and the instructions it stands for.
-    shapes: Vec<(Arc<Shape>, usize)>,
+    kinds: Vec<Kind>,
     threads: FxHashMap<u64, Thread>,
     thread: u64,
     /// What the last unit's record says, with the number of the instruction; it may be
@@ -80,7 +79,7 @@ impl State {
 impl Default for Follower {
     fn default() -> Follower {
         Follower {
-            shapes: Vec::new(),
+            kinds: Vec::new(),
             threads: FxHashMap::default(),
             thread: 0,
             last: Vec::new(),
@@ -92,12 +91,9 @@ impl Default for Follower {
 }
 
 impl Follower {
-    /// Makes the next units known.
-    pub fn learn(&mut self, shapes: &[Arc<Shape>]) {
-        for shape in shapes {
-            let ids = 0..=shape.instructions.len();
-            self.shapes.extend(ids.map(|executed| (Arc::clone(shape), executed)));
-        }
+    /// Makes the next ids known.
+    pub fn learn(&mut self, kinds: &[Kind]) {
+        self.kinds.extend_from_slice(kinds);
     }
 
     /// Reads a whole number of records; `sink` gets what is certain by now.
@@ -112,8 +108,8 @@ impl Follower {
                 return Err(malformed);
             };
             let unit = (header.id() as usize).checked_sub(FIRST_UNIT_ID as usize);
-            let read = match unit.and_then(|unit| self.shapes.get(unit)).cloned() {
-                Some((shape, executed)) => self.unit(&shape, executed, slots, sink),
+            let read = match unit.and_then(|unit| self.kinds.get(unit)).cloned() {
+                Some(Kind { unit, executed }) => self.unit(&unit.shape, executed, slots, sink),
                 None => self.special(header.id() as u32, slots),
             };
             read.ok_or(malformed)?;

@@ -25,8 +25,7 @@ pub mod register;
 pub mod shape;
 mod symbol;
 
-use shape::Shape;
-use std::sync::Arc;
+use shape::Kind;
 
 /// Ids below this one are not of units.
 pub const FIRST_UNIT_ID: u32 = 16;
@@ -116,11 +115,9 @@ impl Counter {
         Counter::default()
     }
 
-    /// Makes the next units known.
-    pub fn learn(&mut self, shapes: &[Arc<Shape>]) {
-        for shape in shapes {
-            self.instructions.extend(0..=shape.instructions.len() as u8);
-        }
+    /// Makes the next ids known.
+    pub fn learn(&mut self, kinds: &[Kind]) {
+        self.instructions.extend(kinds.iter().map(|kind| kind.executed as u8));
     }
 
     /// Reads a whole number of records.
@@ -213,15 +210,18 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shape::{Numbered, Shape};
+    use std::sync::Arc;
 
     fn word(id: u32, slots: usize) -> u64 {
         i64::from(header(id, slots)) as u64
     }
 
-    /// A unit of so many instructions; its records' ids are one more.
-    fn unit(instructions: usize) -> Arc<Shape> {
+    /// All records of a unit of so many instructions.
+    fn kinds(instructions: usize) -> Vec<Kind> {
         let instructions = vec![Default::default(); instructions];
-        Arc::new(Shape { instructions, told: Vec::new() })
+        let shape = Arc::new(Shape { instructions, told: Vec::new() });
+        Kind::all(&Numbered { number: 0, shape }).collect()
     }
 
     fn bytes(words: &[u64]) -> Vec<u8> {
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn records_are_counted_and_corrected() {
         let mut counter = Counter::new();
-        counter.learn(&[unit(5)]);
+        counter.learn(&kinds(5));
         let (unit, thread, undo) = (word(21, 2), word(THREAD, 1), word(UNDO, 1));
         counter.read(&bytes(&[unit, 0xa, 0xb, thread, 7, unit, 1, 2, undo, 1])).unwrap();
         assert_eq!(counter.totals, Totals { instructions: 9, records: 4, slots: 6 });
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_record_cut_off_is_refused() {
         let mut counter = Counter::new();
-        counter.learn(&[unit(5)]);
+        counter.learn(&kinds(5));
         let error = counter.read(&bytes(&[word(16, 0), word(16, 2), 1])).unwrap_err();
         assert_eq!(error, Malformed { offset: 8, id: 16 });
     }
@@ -276,7 +276,7 @@ mod tests {
         for slot in [0x7fff_1234_5678, word(18, 1)] {
             let (bytes, totals) = long_trace(slot);
             let mut counter = Counter::new();
-            counter.learn(&[unit(10)]);
+            counter.learn(&kinds(10));
             counter.read(&bytes).unwrap();
             assert_eq!(counter.totals, totals);
         }

@@ -8,7 +8,7 @@ use iced_x86::{
 };
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use why_effects::Lanes;
 
 /// A unit as the reader of its records knows it.
@@ -48,38 +48,63 @@ pub fn slots(told: &[Register]) -> usize {
     told.iter().map(|register| register.size() / 8).sum()
 }
 
-/// The shapes of all units so far, by the ids of their records. A unit has an id for each
-/// number of instructions that may have been executed when it is left, from none to all.
+/// The shapes of all units so far, and the ids of their records: one for each number of
+/// instructions after which a unit is left, where it has been needed.
 #[derive(Default)]
 pub struct Shapes {
-    pub all: Vec<Arc<Shape>>,
-    ids: u32,
+    /// What the records of each id are, from [`crate::FIRST_UNIT_ID`] on.
+    pub kinds: Vec<Kind>,
+    ids: FxHashMap<(usize, usize), u32>,
+    units: usize,
     by_address: FxHashMap<u64, Vec<Numbered>>,
 }
 
-/// A shape, and the id of the records of its units that are left at once; with each
-/// instruction executed it is one more.
+/// Whoever makes units adds to them while others read.
+pub type Shared = Arc<RwLock<Shapes>>;
+
+/// The records of a unit of which so many instructions were executed.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    pub unit: Numbered,
+    pub executed: usize,
+}
+
+impl Kind {
+    /// All that records of this unit can be.
+    pub fn all(unit: &Numbered) -> impl Iterator<Item = Kind> {
+        let counts = 0..=unit.shape.instructions.len();
+        counts.map(|executed| Kind { unit: unit.clone(), executed })
+    }
+}
+
+/// A shape, and how many there were before it.
 #[derive(Clone, Debug)]
 pub struct Numbered {
-    pub first_id: u32,
+    pub number: usize,
     pub shape: Arc<Shape>,
 }
 
 impl Shapes {
-    /// Units of the same instructions have the same ids: there are not so many that each
-    /// could have its own which is made for a few instructions and never entered again.
+    /// Units of the same instructions are the same: there are not so many ids that each could
+    /// have its own which is made for a few instructions and never entered again.
     pub fn number(&mut self, shape: Shape) -> Numbered {
         let address = shape.instructions.first().map_or(0, Instruction::ip);
         let there = self.by_address.entry(address).or_default();
         if let Some(known) = there.iter().find(|known| known.shape.is_of(&shape.instructions)) {
             return known.clone();
         }
-        let first_id = crate::FIRST_UNIT_ID + self.ids;
-        let new = Numbered { first_id, shape: Arc::new(shape) };
-        self.ids += new.shape.instructions.len() as u32 + 1;
-        self.all.push(Arc::clone(&new.shape));
+        let new = Numbered { number: self.units, shape: Arc::new(shape) };
+        self.units += 1;
         there.push(new.clone());
         new
+    }
+
+    /// The id of the records of a unit that is left after so many instructions.
+    pub fn id(&mut self, unit: &Numbered, executed: usize) -> u32 {
+        *self.ids.entry((unit.number, executed)).or_insert_with(|| {
+            self.kinds.push(Kind { unit: unit.clone(), executed });
+            crate::FIRST_UNIT_ID + self.kinds.len() as u32 - 1
+        })
     }
 }
 
@@ -211,14 +236,18 @@ mod tests {
     fn only_units_of_the_same_instructions_share_their_ids() {
         const MOVES: &[u8] = &[0x48, 0x8b, 0x07, 0x48, 0x8b, 0x06]; // mov rax, [rdi]; mov rax, [rsi]
         let mut shapes = Shapes::default();
-        let mut number = |at, code: &[u8]| shapes.number(shape(at, code)).first_id;
-        let first = number(0x1000, MOVES);
-        // Two instructions, none of them, or one.
-        assert_eq!(number(0x1000, &MOVES[..3]), first + 3);
-        assert_eq!(number(0x2000, MOVES), first + 5);
+        let mut id = |at, code: &[u8], executed| {
+            let unit = shapes.number(shape(at, code));
+            shapes.id(&unit, executed)
+        };
+        let first = id(0x1000, MOVES, 2);
+        assert_eq!(id(0x1000, MOVES, 1), first + 1);
+        assert_eq!(id(0x1000, &MOVES[..3], 1), first + 2);
+        assert_eq!(id(0x2000, MOVES, 1), first + 3);
         // A longer encoding of the same, then what was there before.
-        assert_eq!(number(0x1000, &[0x3e, 0x48, 0x8b, 0x07]), first + 8);
-        assert_eq!(number(0x1000, MOVES), first);
-        assert_eq!(shapes.all.len(), 4);
+        assert_eq!(id(0x1000, &[0x3e, 0x48, 0x8b, 0x07], 1), first + 4);
+        assert_eq!(id(0x1000, MOVES, 2), first);
+        let executed: Vec<usize> = shapes.kinds.iter().map(|kind| kind.executed).collect();
+        assert_eq!(executed, [2, 1, 1, 1, 1]);
     }
 }

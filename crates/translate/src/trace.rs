@@ -13,7 +13,7 @@ use crate::translate::Request;
 use crate::unit::Borrowed;
 use iced_x86::{Code, Encoder, Instruction, InstructionInfoFactory, MemoryOperand, Register};
 use why_trace::register::{by_number, number};
-use why_trace::shape::{Numbered, Planner, Shape, slots};
+use why_trace::shape::{Numbered, Planner, Shape, Shared, slots};
 
 /// A record is never longer: the buffer's guard page is touched this far ahead.
 const GUARD_DISTANCE: i32 = 1024;
@@ -25,7 +25,8 @@ const MOST_SLOTS: usize = (GUARD_DISTANCE - HEADER) as usize / 8 - 32;
 pub struct Tracer {
     /// The borrowed register, which holds the place in the buffer.
     next: Option<u8>,
-    records: Numbered,
+    unit: Numbered,
+    shapes: Shared,
 }
 
 impl Tracer {
@@ -57,7 +58,8 @@ impl Tracer {
         scanned.truncate(kept);
         let is_call = scanned[0].flow == Flow::Syscall;
         let next = (!is_call).then(|| used.trailing_ones() as u8);
-        Tracer { next, records: (request.number)(planner.finish()) }
+        let unit = request.shapes.write().expect("no panic").number(planner.finish());
+        Tracer { next, unit, shapes: Shared::clone(request.shapes) }
     }
 
     pub fn borrows(&self) -> bool {
@@ -70,12 +72,12 @@ impl Tracer {
         Some(Borrowed { from, register: self.next? })
     }
 
-    pub fn into_records(self) -> Numbered {
-        self.records
+    pub fn into_unit(self) -> Numbered {
+        self.unit
     }
 
     fn shape(&self) -> &Shape {
-        &self.records.shape
+        &self.unit.shape
     }
 
     /// Saves the borrowed register and makes sure that the record has room.
@@ -138,9 +140,9 @@ impl Tracer {
         e.store(TRACE_NEXT, reg::RCX);
     }
 
-    /// Ids are numbered by how many instructions executed, from none on.
     fn header(&self, executed: u32, slots: usize) -> i32 {
-        why_trace::header(self.records.first_id + executed, slots)
+        let mut shapes = self.shapes.write().expect("no panic");
+        why_trace::header(shapes.id(&self.unit, executed as usize), slots)
     }
 }
 

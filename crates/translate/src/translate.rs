@@ -16,7 +16,7 @@ use crate::verify;
 use crate::x87;
 use crate::xsave;
 use iced_x86::{Instruction, Mnemonic, Register};
-use why_trace::shape::{Numbered, Shape};
+use why_trace::shape::Shared;
 
 /// Prefixes that may stand before REX and opcode.
 const LEGACY_PREFIXES: [u8; 11] =
@@ -58,8 +58,8 @@ pub struct Request<'a> {
     pub taken: &'a dyn Fn(u64) -> bool,
     /// Where an indirect branch mostly leads that the unit has so many times already.
     pub leads_to: &'a dyn Fn(u64, usize) -> Option<u64>,
-    /// Gives the unit's records their numbers, when tracing.
-    pub number: &'a dyn Fn(Shape) -> Numbered,
+    /// Where the unit's records get their ids, when tracing.
+    pub shapes: &'a Shared,
     /// Compare the application's code with what was translated whenever it is entered.
     pub verify: bool,
     /// Whether programs may change their GS base by an instruction.
@@ -315,7 +315,7 @@ impl<'a> Translator<'a> {
         let end = self.e.offset();
         let (_, literals) = self.e.finish();
         let borrowed = self.tracer.as_ref().and_then(|tracer| tracer.borrowed(opened));
-        let records = self.tracer.map(Tracer::into_records);
+        let traced = self.tracer.map(Tracer::into_unit);
         Ok(Unit {
             pc: self.request.pc,
             code: self.e.code,
@@ -327,7 +327,7 @@ impl<'a> Translator<'a> {
             borrowed,
             beyond,
             alone: self.request.at_most.is_some(),
-            records,
+            traced,
             end,
             literals,
             displacements: self.displacements,

@@ -125,7 +125,7 @@ pub struct Unit {
     /// Nothing leads to it but the supervisor, and whoever leaves it comes to it again.
     pub alone: bool,
     /// What its trace records look like, when tracing.
-    pub records: Option<Numbered>,
+    pub traced: Option<Numbered>,
     /// Offset behind the stubs: only literals follow, if any.
     pub end: u32,
     /// Application addresses that the code takes from memory.
@@ -158,7 +158,7 @@ impl Unit {
             borrowed: None,
             beyond: false,
             alone: false,
-            records: None,
+            traced: None,
             end: TRAPS.len() as u32,
             literals: Vec::new(),
             displacements: Vec::new(),

@@ -12,7 +12,7 @@ use why_record::files::Hash;
 use why_record::position::Moment;
 use why_record::store::Recording;
 use why_slice::region::{Builder, Region, RegionError};
-use why_trace::shape::Shape;
+use why_trace::shape::Kind;
 
 /// How many instructions are packed together: what is decoded at once when slicing.
 const CHUNK: u64 = 2_000_000;
@@ -196,9 +196,9 @@ impl Reader {
 }
 
 impl TraceReader for Reader {
-    fn learn(&mut self, shapes: &[Arc<Shape>]) {
+    fn learn(&mut self, kinds: &[Kind]) {
         if let Some(builder) = self.builder() {
-            builder.learn(shapes);
+            builder.learn(kinds);
         }
     }
 
