@@ -4,7 +4,7 @@
 use crate::arena::{ARENA_BYTES, Arena, Item};
 use crate::calls;
 use crate::cpu::View;
-use crate::directions::{Turned, Way};
+use crate::directions::{Anew, Turned, Way};
 use crate::error::{EngineError, Result};
 use crate::frozen::Frozen;
 use crate::image::Image;
@@ -107,6 +107,8 @@ pub struct Code {
     pub watched: BTreeSet<Address>,
     /// Conditional branches at whose targets units go on.
     taken: FxHashSet<Address>,
+    /// Where units begin that are executed often when traced.
+    longer: FxHashSet<Address>,
     /// Where indirect branches mostly lead: each in the unit at an address that has it so many times
     /// already.
     leads_to: FxHashMap<(Address, Address, usize), Address>,
@@ -155,6 +157,7 @@ impl Code {
             calls: Calls::Made,
             view: View::native(),
             watched: BTreeSet::new(),
+            longer: FxHashSet::default(),
             taken: FxHashSet::default(),
             leads_to: FxHashMap::default(),
         })
@@ -275,6 +278,7 @@ impl Code {
             shown: self.view.expected,
             expected: if plain { Features::ALL } else { self.view.noticed() },
             limit_xsave: self.view.limited,
+            longer: self.longer.contains(&pc),
             taken: &|branch| self.taken.contains(&branch),
             leads_to: &|branch, times| self.leads_to.get(&(pc, branch, times)).copied(),
             shapes: &self.shapes,
@@ -560,22 +564,23 @@ impl Code {
         self.invalidate(id);
     }
 
-    /// A branch of a unit mostly goes another way than the unit does, which will be made anew; but
-    /// not if this is the next instruction of a thread, and at the unit's entry.
-    pub fn turn(&mut self, turned: &Turned, next: Address) {
+    /// A unit is executed often and will be made anew; but not if this is the next instruction of a
+    /// thread, and at the unit's entry.
+    pub fn make_anew(&mut self, Anew { unit, turned }: Anew, next: Address) {
         /// So much may be overwritten there.
         const JUMP: u64 = 5;
-        let Turned { unit, branch, way } = *turned;
-        match way {
-            Way::Taken => {
+        self.longer.insert(unit);
+        match turned {
+            Some(Turned { branch, way: Way::Taken }) => {
                 self.taken.insert(branch);
             }
-            Way::NotTaken => {
+            Some(Turned { branch, way: Way::NotTaken }) => {
                 self.taken.remove(&branch);
             }
-            Way::To { target, times } => {
+            Some(Turned { branch, way: Way::To { target, times } }) => {
                 self.leads_to.insert((unit, branch, times), target);
             }
+            None => {}
         }
         let entry = |id: &UnitId| self.placed(*id).at;
         let is_free = |id: &UnitId| !(entry(id)..entry(id) + JUMP).contains(&next);

@@ -603,10 +603,10 @@ impl Supervisor {
         let next =
             space.memory.read_u64(space.context + TRACE_NEXT.0 as u64).map_err(|_| Halt::Gone)?;
         let next = trace.swap(next);
-        let turned = std::mem::take(&mut trace.turned);
+        let anew = std::mem::take(&mut trace.anew);
         space.write_slot(TRACE_NEXT, next);
         if may_turn {
-            turned.iter().for_each(|turned| code.turn(turned, registers.rip));
+            anew.into_iter().for_each(|anew| code.make_anew(anew, registers.rip));
         }
         // A unit that is a system call needs none of its own.
         let borrowed = code.placed(id).unit.borrowed.as_ref();

@@ -253,6 +253,7 @@ mod tests {
             at_most: None,
             call_class: crate::calls::class,
             shapes: &Default::default(),
+            longer: false,
             taken: &|_| false,
             leads_to: &|_, _| None,
             leave_before: why_translate::LeaveBefore::Nothing,

@@ -1,19 +1,25 @@
-//! Which way branches go, as the records of units tell. A unit that is nearly always left at the
-//! same branch is better made anew, so that it goes on where that leads: then there are fewer
-//! records, and each tells more.
+//! Which units are executed often and which way their branches go, as the records of units tell.
+//! Such a unit is better made anew, longer, and one that is nearly always left at the same branch
+//! so that it goes on where that leads: then there are fewer records, and each tells more.
 
 use crate::memory::Address;
 use iced_x86::{FlowControl, Instruction};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use why_trace::FIRST_UNIT_ID;
 use why_trace::shape::{Kind, Shape};
 
-/// A branch that mostly goes another way than a unit does.
+/// The unit that begins there should be made anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anew {
+    pub unit: Address,
+    /// Longer; or also, if it was before, with this branch as it mostly goes.
+    pub turned: Option<Turned>,
+}
+
+/// A branch that mostly goes another way than its unit does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turned {
-    /// Where the unit begins.
-    pub unit: Address,
     pub branch: Address,
     pub way: Way,
 }
@@ -33,12 +39,17 @@ pub enum Way {
 /// So many bytes of each buffer are looked at: what is executed often is there, too.
 const SAMPLE: usize = 1 << 17;
 
-/// Of a branch that was reached less often nothing is known.
-const OFTEN: u32 = 64;
+/// A unit that was executed so often is worth being made anew,
+const OFTEN: u32 = 16;
+/// and one that is longer already if so often. Of a branch that was reached less often nothing is
+/// known.
+const MORE_OFTEN: u32 = 64;
 
 #[derive(Default)]
 pub struct Directions {
     units: FxHashMap<usize, Unit>,
+    /// Where the units begin that were said to be made longer.
+    longer: FxHashSet<Address>,
     /// By the ids of records.
     kinds: Vec<Kind>,
     /// The ways that conditional branches were turned to: none is turned twice.
@@ -91,7 +102,7 @@ impl Directions {
     }
 
     /// Looks at some records of a buffer; the units that should be made anew because of them.
-    pub fn read(&mut self, records: &[u8]) -> Vec<Turned> {
+    pub fn read(&mut self, records: &[u8]) -> Vec<Anew> {
         let mut units = Vec::new();
         let mut before = None;
         // The last record of the sample may be cut off.
@@ -112,31 +123,45 @@ impl Directions {
         });
         units.sort_unstable();
         units.dedup();
-        units.into_iter().filter_map(|unit| self.turn(unit)).collect()
+        units.into_iter().filter_map(|unit| self.anew(unit)).collect()
+    }
+
+    fn anew(&mut self, number: usize) -> Option<Anew> {
+        let Unit { shape, left, told } = &self.units[&number];
+        let unit = shape.instructions[0].ip();
+        let all: u32 = left.iter().sum();
+        if all < OFTEN {
+            return None;
+        }
+        if self.longer.insert(unit) {
+            return Some(Anew { unit, turned: None });
+        }
+        if all < MORE_OFTEN || *told == MOST_TOLD {
+            return None;
+        }
+        let turned = self.turned(number)?;
+        self.units.get_mut(&number)?.told += 1;
+        Some(Anew { unit, turned: Some(turned) })
     }
 
     /// The first branch of a unit at which it is nearly always left for the same place.
-    fn turn(&mut self, number: usize) -> Option<Turned> {
-        let Unit { shape, left, told } = &self.units[&number];
+    fn turned(&mut self, number: usize) -> Option<Turned> {
+        let Unit { shape, left, .. } = &self.units[&number];
         let all: u32 = left.iter().sum();
-        if all < OFTEN || *told == MOST_TOLD {
-            return None;
-        }
         let mut reached = all;
         let turned = shape.instructions.iter().enumerate().find_map(|(index, insn)| {
             // Without those that ended in front of it.
             reached -= left[index];
             let here = left[index + 1];
-            let is_left = reached >= OFTEN && 2 * reached >= all && 10 * here >= 8 * reached;
+            let is_left = reached >= MORE_OFTEN && 2 * reached >= all && 10 * here >= 8 * reached;
             let way = is_left.then(|| self.way(number, shape, index, here)).flatten();
-            way.map(|way| Turned { unit: shape.instructions[0].ip(), branch: insn.ip(), way })
+            way.map(|way| Turned { branch: insn.ip(), way })
         })?;
         if !matches!(turned.way, Way::To { .. })
             && *self.turned.entry(turned.branch).or_insert(turned.way) != turned.way
         {
             return None;
         }
-        self.units.get_mut(&number)?.told += 1;
         Some(turned)
     }
 
@@ -174,6 +199,8 @@ mod tests {
     use why_trace::header;
     use why_trace::shape::Numbered;
 
+    const LONGER: Anew = Anew { unit: 0x1000, turned: None };
+
     /// nop; jz; nop, where the branch is left out of the unit or followed.
     fn kinds(followed: bool) -> Vec<Kind> {
         const CODE: &[u8] = &[0x90, 0x74, 0x20];
@@ -196,15 +223,19 @@ mod tests {
     fn a_unit_that_is_mostly_left_at_a_branch_is_made_anew() {
         let mut directions = Directions::default();
         directions.learn(&kinds(false));
-        let turned = Turned { unit: 0x1000, branch: 0x1001, way: Way::Taken };
-        assert_eq!(directions.read(&records(FIRST_UNIT_ID, 50, 5)), [], "too few");
-        assert_eq!(directions.read(&records(FIRST_UNIT_ID, 100, 0)), [turned]);
+        let turned = Turned { branch: 0x1001, way: Way::Taken };
+        assert_eq!(directions.read(&records(FIRST_UNIT_ID, 10, 5)), [], "too few");
+        assert_eq!(directions.read(&records(FIRST_UNIT_ID, 1, 0)), [LONGER]);
+        assert_eq!(directions.read(&records(FIRST_UNIT_ID, 30, 0)), [], "too few");
+        let anew = Anew { turned: Some(turned), ..LONGER };
+        assert_eq!(directions.read(&records(FIRST_UNIT_ID, 100, 0)), [anew]);
     }
 
     #[test]
     fn one_that_mostly_goes_on_is_not() {
         let mut directions = Directions::default();
         directions.learn(&kinds(false));
+        assert_eq!(directions.read(&records(FIRST_UNIT_ID, 700, 300)), [LONGER]);
         assert_eq!(directions.read(&records(FIRST_UNIT_ID, 700, 300)), []);
     }
 
@@ -214,8 +245,8 @@ mod tests {
         directions.learn(&kinds(false));
         directions.learn(&kinds(true));
         let often = records(FIRST_UNIT_ID, 1000, 0);
-        let told: Vec<usize> = (0..4).map(|_| directions.read(&often).len()).collect();
-        assert_eq!(told, [1, 1, 0, 0]);
+        let told: Vec<usize> = (0..5).map(|_| directions.read(&often).len()).collect();
+        assert_eq!(told, [1, 1, 1, 0, 0]);
         assert_eq!(directions.read(&records(FIRST_UNIT_ID + 4, 1000, 0)), []);
     }
 }

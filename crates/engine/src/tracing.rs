@@ -1,6 +1,6 @@
 //! The trace buffers of an address space and their reader on another core.
 
-use crate::directions::{Directions, Turned};
+use crate::directions::{Anew, Directions};
 use crate::error::Result;
 use crate::memory::{Address, PAGE};
 use crate::shared::SharedMemory;
@@ -50,11 +50,11 @@ pub struct SpaceTrace {
     pub thread: Option<Tid>,
     /// The bases of FS and GS that the reader was told last, for each thread.
     pub bases: FxHashMap<Tid, (u64, u64)>,
-    /// What branches the reader has seen to go another way than their units.
-    pub turned: Vec<Turned>,
+    /// The units that the reader has seen should be made anew.
+    pub anew: Vec<Anew>,
     filling: usize,
     to_reader: Sender<(usize, usize)>,
-    emptied: Receiver<Vec<Turned>>,
+    emptied: Receiver<Vec<Anew>>,
     reader: JoinHandle<(Totals, Option<i32>)>,
 }
 
@@ -78,7 +78,7 @@ impl SpaceTrace {
             base,
             thread: None,
             bases: FxHashMap::default(),
-            turned: Vec::new(),
+            anew: Vec::new(),
             filling: 0,
             to_reader,
             emptied,
@@ -116,7 +116,7 @@ impl SpaceTrace {
         let sent = self.to_reader.send((self.filling, length as usize));
         // The reader ends early only after a malformed record, which `finish` reports.
         if sent.is_ok() {
-            self.turned.extend(self.emptied.recv().into_iter().flatten());
+            self.anew.extend(self.emptied.recv().into_iter().flatten());
         }
         self.filling = (self.filling + 1) % BUFFERS;
         self.base + self.filling as u64 * STRIDE
@@ -136,7 +136,7 @@ fn read_all(
     shapes: &Shared,
     mut reader: Option<Box<dyn TraceReader>>,
     full: &Receiver<(usize, usize)>,
-    empty: &Sender<Vec<Turned>>,
+    empty: &Sender<Vec<Anew>>,
 ) -> (Totals, Option<i32>) {
     let (mut counter, mut directions) = (Counter::new(), Directions::default());
     let mut learnt = 0;

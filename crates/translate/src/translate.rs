@@ -25,8 +25,8 @@ const LEGACY_PREFIXES: [u8; 11] =
 const UNIT_INSTRUCTIONS: usize = 64;
 const UNIT_BRANCHES: usize = 4;
 
-/// Of a unit that is traced: the fewer records there are, the less is to be read.
-const TRACED_BRANCHES: usize = 12;
+/// Of a unit that is traced often: the fewer records there are, the less is to be read.
+const LONGER_BRANCHES: usize = 12;
 
 /// A loop is repeated within its unit up to so many instructions when counting, so that
 /// its turns add to different slots and do not wait for each other.
@@ -54,6 +54,8 @@ pub struct Request<'a> {
     /// Save and restore no more registers than x87, SSE and AVX have.
     pub limit_xsave: bool,
     pub call_class: fn(u32) -> CallClass,
+    /// Go on behind more branches, and behind loops.
+    pub longer: bool,
     /// The conditional branches that are nearly always taken.
     pub taken: &'a dyn Fn(u64) -> bool,
     /// Where an indirect branch mostly leads that the unit has so many times already.
@@ -121,8 +123,8 @@ pub enum TranslateError {
 pub fn translate(request: &Request, fetch: &mut Fetch) -> Result<Unit, TranslateError> {
     let limits = Limits {
         instructions: request.at_most.unwrap_or(UNIT_INSTRUCTIONS),
-        branches: if request.tool.traces() { TRACED_BRANCHES } else { UNIT_BRANCHES },
-        passes_loops: request.tool.traces(),
+        branches: if request.longer { LONGER_BRANCHES } else { UNIT_BRANCHES },
+        passes_loops: request.longer,
         // What is compared when entered is in one piece.
         taken: &|branch| !request.verify && (request.taken)(branch),
         leads_to: &|branch, times| (request.leads_to)(branch, times).filter(|_| !request.verify),

@@ -15,6 +15,7 @@ fn request(tool: Tool) -> Request<'static> {
         at_most: None,
         call_class: |_| CallClass::Direct,
         shapes: Box::leak(Box::default()),
+        longer: false,
         taken: &|_| false,
         leads_to: &|_, _| None,
         leave_before: why_translate::LeaveBefore::Nothing,
