@@ -36,12 +36,19 @@ const FLAG_BITS: [(u32, Cell); 7] = [
 /// Where the flags are in the CPU's own register, in the order of their cells.
 pub const FLAG_POSITIONS: [u32; 7] = [0, 2, 4, 6, 7, 11, 10];
 
+/// The cells of a whole general register, by its number.
+#[inline]
+pub fn of_general(number: u8) -> Range<Cell> {
+    let from = GENERAL + 8 * Cell::from(number);
+    from..from + 8
+}
+
 /// The cells of a register; none if nothing is known to depend on it, as with segments.
 pub fn of(register: Register) -> Option<Range<Cell>> {
     let size = register.size() as Cell;
     let number = register.number() as Cell;
     if register.is_gpr() {
-        let full = GENERAL + 8 * register.full_register().number() as Cell;
+        let full = of_general(register.full_register().number() as u8).start;
         let high = matches!(register, Register::AH | Register::BH | Register::CH | Register::DH);
         let from = full + Cell::from(high);
         Some(from..from + size)

@@ -185,8 +185,8 @@ impl Supervisor {
             self.map_shared(tid, &trace.memory, part)?;
         }
         let space = self.space_of(tid);
-        space.write_slot(TRACE_NEXT, trace.first());
-        space.trace_next = trace.first();
+        space.write_slot(TRACE_NEXT, trace.begin());
+        space.trace_next = trace.begin();
         space.trace = Some(trace);
         Ok(())
     }

@@ -106,7 +106,7 @@ pub struct Code {
     /// Addresses that no thread passes without the supervisor.
     pub watched: BTreeSet<Address>,
     /// Conditional branches at whose targets units go on.
-    taken: FxHashSet<Address>,
+    taken: FxHashSet<(Address, Address, usize)>,
     /// Where units begin that are executed often when traced.
     longer: FxHashSet<Address>,
     /// Where indirect branches mostly lead: each in the unit at an address that has it so many times
@@ -279,7 +279,7 @@ impl Code {
             expected: if plain { Features::ALL } else { self.view.noticed() },
             limit_xsave: self.view.limited,
             longer: self.longer.contains(&pc),
-            taken: &|branch| self.taken.contains(&branch),
+            taken: &|branch, times| self.taken.contains(&(pc, branch, times)),
             leads_to: &|branch, times| self.leads_to.get(&(pc, branch, times)).copied(),
             shapes: &self.shapes,
             verify: source.can_change_unseen(pc),
@@ -571,13 +571,13 @@ impl Code {
         const JUMP: u64 = 5;
         self.longer.insert(unit);
         match turned {
-            Some(Turned { branch, way: Way::Taken }) => {
-                self.taken.insert(branch);
+            Some(Turned { branch, times, way: Way::Taken }) => {
+                self.taken.insert((unit, branch, times));
             }
-            Some(Turned { branch, way: Way::NotTaken }) => {
-                self.taken.remove(&branch);
+            Some(Turned { branch, times, way: Way::NotTaken }) => {
+                self.taken.remove(&(unit, branch, times));
             }
-            Some(Turned { branch, way: Way::To { target, times } }) => {
+            Some(Turned { branch, times, way: Way::To(target) }) => {
                 self.leads_to.insert((unit, branch, times), target);
             }
             None => {}

@@ -254,7 +254,7 @@ mod tests {
             call_class: crate::calls::class,
             shapes: &Default::default(),
             longer: false,
-            taken: &|_| false,
+            taken: &|_, _| false,
             leads_to: &|_, _| None,
             leave_before: why_translate::LeaveBefore::Nothing,
             shown: Features::ALL,

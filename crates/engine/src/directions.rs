@@ -21,6 +21,8 @@ pub struct Anew {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turned {
     pub branch: Address,
+    /// So many times the unit has it before.
+    pub times: usize,
     pub way: Way,
 }
 
@@ -29,11 +31,8 @@ pub enum Way {
     /// A conditional branch, to its target.
     Taken,
     NotTaken,
-    /// An indirect one, that the unit has so many times already.
-    To {
-        target: Address,
-        times: usize,
-    },
+    /// An indirect one.
+    To(Address),
 }
 
 /// So many bytes of each buffer are looked at: what is executed often is there, too.
@@ -52,8 +51,6 @@ pub struct Directions {
     longer: FxHashSet<Address>,
     /// By the ids of records.
     kinds: Vec<Kind>,
-    /// The ways that conditional branches were turned to: none is turned twice.
-    turned: FxHashMap<Address, Way>,
     /// Where indirect branches led, by their unit and place there.
     led: FxHashMap<(usize, usize), Led>,
 }
@@ -145,24 +142,20 @@ impl Directions {
     }
 
     /// The first branch of a unit at which it is nearly always left for the same place.
-    fn turned(&mut self, number: usize) -> Option<Turned> {
+    fn turned(&self, number: usize) -> Option<Turned> {
         let Unit { shape, left, .. } = &self.units[&number];
         let all: u32 = left.iter().sum();
         let mut reached = all;
-        let turned = shape.instructions.iter().enumerate().find_map(|(index, insn)| {
+        shape.instructions.iter().enumerate().find_map(|(index, insn)| {
             // Without those that ended in front of it.
             reached -= left[index];
             let here = left[index + 1];
             let is_left = reached >= MORE_OFTEN && 2 * reached >= all && 10 * here >= 8 * reached;
             let way = is_left.then(|| self.way(number, shape, index, here)).flatten();
-            way.map(|way| Turned { branch: insn.ip(), way })
-        })?;
-        if !matches!(turned.way, Way::To { .. })
-            && *self.turned.entry(turned.branch).or_insert(turned.way) != turned.way
-        {
-            return None;
-        }
-        Some(turned)
+            let before = shape.instructions[..index].iter();
+            let times = before.filter(|other| other.ip() == insn.ip()).count();
+            way.map(|way| Turned { branch: insn.ip(), times, way })
+        })
     }
 
     /// Where an instruction leads from which a unit was left so often.
@@ -170,9 +163,7 @@ impl Directions {
         let insn = &shape.instructions[index];
         if is_indirect(insn) {
             let led = self.led.get(&(unit, index)).filter(|led| 10 * led.more >= 6 * times)?;
-            let before = shape.instructions[..index].iter();
-            let times = before.filter(|other| other.ip() == insn.ip()).count();
-            return Some(Way::To { target: led.target, times });
+            return Some(Way::To(led.target));
         }
         let next = shape.instructions.get(index + 1)?;
         is_conditional(insn).then(|| match next.ip() == insn.next_ip() {
@@ -223,7 +214,7 @@ mod tests {
     fn a_unit_that_is_mostly_left_at_a_branch_is_made_anew() {
         let mut directions = Directions::default();
         directions.learn(&kinds(false));
-        let turned = Turned { branch: 0x1001, way: Way::Taken };
+        let turned = Turned { branch: 0x1001, times: 0, way: Way::Taken };
         assert_eq!(directions.read(&records(FIRST_UNIT_ID, 10, 5)), [], "too few");
         assert_eq!(directions.read(&records(FIRST_UNIT_ID, 1, 0)), [LONGER]);
         assert_eq!(directions.read(&records(FIRST_UNIT_ID, 30, 0)), [], "too few");

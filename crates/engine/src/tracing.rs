@@ -6,6 +6,7 @@ use crate::memory::{Address, PAGE};
 use crate::shared::SharedMemory;
 use crate::task::Tid;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -17,6 +18,10 @@ use why_trace::{Counter, Totals};
 /// ones would lie in the cache of the other core whenever they are written to.
 pub const BUFFER_BYTES: usize = 1 << 22;
 const BUFFERS: usize = 2;
+/// At first only the last of a buffer is filled: what is executed often is seen soon.
+const FIRST_FILLED: usize = 1 << 16;
+/// So many times, and as often with each twice as much.
+const SAME: u32 = 16;
 /// In the target each buffer is followed by a page that faults.
 const STRIDE: u64 = BUFFER_BYTES as u64 + PAGE;
 /// More than a few records of the supervisor's and system calls take.
@@ -53,7 +58,10 @@ pub struct SpaceTrace {
     /// The units that the reader has seen should be made anew.
     pub anew: Vec<Anew>,
     filling: usize,
-    to_reader: Sender<(usize, usize)>,
+    /// Where its records begin.
+    begin: Address,
+    swaps: u32,
+    to_reader: Sender<Range<usize>>,
     emptied: Receiver<Vec<Anew>>,
     reader: JoinHandle<(Totals, Option<i32>)>,
 }
@@ -80,6 +88,8 @@ impl SpaceTrace {
             bases: FxHashMap::default(),
             anew: Vec::new(),
             filling: 0,
+            begin: base + (BUFFER_BYTES - FIRST_FILLED) as u64,
+            swaps: 0,
             to_reader,
             emptied,
             reader,
@@ -91,8 +101,9 @@ impl SpaceTrace {
         std::array::from_fn(|i| (self.base + i as u64 * STRIDE, (i * BUFFER_BYTES) as u64))
     }
 
-    pub fn first(&self) -> Address {
-        self.base
+    /// Where the next records go.
+    pub fn begin(&self) -> Address {
+        self.begin
     }
 
     /// Whether some more records of the supervisor's fit in at `next`.
@@ -110,16 +121,24 @@ impl SpaceTrace {
 
     /// Hands the buffer filled up to `next` to the reader; where to go on.
     pub fn swap(&mut self, next: Address) -> Address {
-        let start = self.base + self.filling as u64 * STRIDE;
+        let end = self.base + self.filling as u64 * STRIDE + BUFFER_BYTES as u64;
         // Of a process that was killed the last place known may be long past.
-        let length = next.checked_sub(start).filter(|&l| l <= BUFFER_BYTES as u64).unwrap_or(0);
-        let sent = self.to_reader.send((self.filling, length as usize));
+        let next = if (self.begin..=end).contains(&next) { next } else { self.begin };
+        let in_memory = |at: Address| (self.filling + 1) * BUFFER_BYTES - (end - at) as usize;
+        let sent = self.to_reader.send(in_memory(self.begin)..in_memory(next));
         // The reader ends early only after a malformed record, which `finish` reports.
         if sent.is_ok() {
             self.anew.extend(self.emptied.recv().into_iter().flatten());
         }
         self.filling = (self.filling + 1) % BUFFERS;
-        self.base + self.filling as u64 * STRIDE
+        self.swaps = self.swaps.saturating_add(1);
+        let filled = FIRST_FILLED.checked_shl(self.swaps / SAME).unwrap_or(0);
+        let unused = match filled {
+            1..BUFFER_BYTES => BUFFER_BYTES - filled,
+            _ => 0,
+        };
+        self.begin = self.base + self.filling as u64 * STRIDE + unused as u64;
+        self.begin
     }
 
     /// Hands over what is left, and waits for the reader. Also the error because of
@@ -135,7 +154,7 @@ fn read_all(
     memory: &SharedMemory,
     shapes: &Shared,
     mut reader: Option<Box<dyn TraceReader>>,
-    full: &Receiver<(usize, usize)>,
+    full: &Receiver<Range<usize>>,
     empty: &Sender<Vec<Anew>>,
 ) -> (Totals, Option<i32>) {
     let (mut counter, mut directions) = (Counter::new(), Directions::default());
@@ -157,17 +176,15 @@ fn read_all(
     loop {
         let next = full.recv_timeout(PATIENCE);
         learn(&mut counter, &mut directions, &mut reader);
-        let (buffer, length) = match next {
+        let Range { start, end } = match next {
             Ok(next) => next,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => break,
         };
-        assert!(length <= BUFFER_BYTES);
+        assert!(start <= end && end <= BUFFERS * BUFFER_BYTES);
         // SAFETY: in bounds; the target does not write to this buffer before it is
         // reported empty.
-        let bytes = unsafe {
-            std::slice::from_raw_parts(memory.start().add(buffer * BUFFER_BYTES), length)
-        };
+        let bytes = unsafe { std::slice::from_raw_parts(memory.start().add(start), end - start) };
         counter.read(bytes).expect("the trace is well formed");
         if let Some(reader) = &mut reader {
             reader.read(bytes);

@@ -29,6 +29,7 @@ mod order;
 mod outline;
 mod over;
 mod own;
+mod paged;
 mod passages;
 mod patterns;
 mod ports;

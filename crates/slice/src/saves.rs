@@ -6,14 +6,12 @@
 //! register had its caller's value when it was stored, and nobody has written there since.
 
 use crate::control::Position;
-use iced_x86::Register;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use why_effects::{Cell, Effects, Place, cells};
 
-/// The registers that functions have to bring back.
-const KEPT: [Register; 6] =
-    [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
+/// The registers that functions have to bring back: RBX, RBP and R12 to R15.
+const KEPT: [u8; 6] = [3, 5, 12, 13, 14, 15];
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +19,7 @@ pub struct Kept(u8);
 
 impl Kept {
     pub fn cells(self) -> Range<Cell> {
-        cells::of(KEPT[usize::from(self.0)]).expect("a general register")
+        cells::of_general(KEPT[usize::from(self.0)])
     }
 
     fn of(place: &Place) -> Option<Kept> {

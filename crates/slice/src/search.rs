@@ -9,7 +9,7 @@ use crate::over::{Instance, Notes, Over};
 use crate::positions::Positions;
 use crate::reasons::{Reasons, Via, Why};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
-use crate::shortcuts::{Met, Shortcuts};
+use crate::shortcuts::Shortcuts;
 use crate::units::Unit;
 use crate::waiting::{Aside, Waiting};
 use crate::wanted::{Wanted, Wanter};
@@ -137,11 +137,9 @@ impl Search<'_> {
         let (wanted, noted) = (&mut self.over.wanted, &mut self.noted);
         self.births.back_to(record.position + record.count as Position, wanted);
         noted.waiting.pass(record.position + record.count as Position);
-        let met = match &mut self.shortcuts {
-            Some(shortcuts) if is_whole => shortcuts.over(record, wanted, noted),
-            _ => Met::Unknown,
-        };
-        if met == Met::Passed {
+        if let Some(shortcuts) = self.shortcuts.as_mut().filter(|_| is_whole)
+            && shortcuts.over(record, wanted, noted)
+        {
             return;
         }
         for index in (0..record.count).rev() {
@@ -149,9 +147,6 @@ impl Search<'_> {
             if (self.start..self.end).contains(&position) {
                 self.over.instruction(record, index, &mut self.noted);
             }
-        }
-        if let (Met::New, Some(shortcuts)) = (met, &mut self.shortcuts) {
-            shortcuts.learn(record, &self.noted);
         }
     }
 

@@ -17,17 +17,6 @@ use crate::waiting::Aside;
 use crate::wanted::{Wanted, Wanter};
 use why_effects::Cell;
 
-/// What came of looking for a shortcut.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Met {
-    /// The unit was passed.
-    Passed,
-    /// It has to be gone over, and should be learnt.
-    New,
-    /// It has to be gone over.
-    Unknown,
-}
-
 /// More ways of a pattern are not remembered.
 const MOST_WAYS: usize = 64;
 
@@ -156,10 +145,10 @@ impl<'a> Shortcuts<'a> {
         size_of_val(self.known.as_slice()) + self.learnt * WAY
     }
 
-    /// Goes back over a unit if the way is known.
-    pub fn over(&mut self, record: &Record, wanted: &mut Wanted, noted: &mut Noted) -> Met {
+    /// Goes back over a unit if the way is known, or can be found out; false if not.
+    pub fn over(&mut self, record: &Record, wanted: &mut Wanted, noted: &mut Noted) -> bool {
         if record.pattern == NONE {
-            return Met::Unknown;
+            return false;
         }
         let number = record.pattern as usize;
         if self.known.get(number).is_none_or(|known| !known.is_met) {
@@ -167,7 +156,7 @@ impl<'a> Shortcuts<'a> {
         }
         let Known { tests, ways, is_pruned, .. } = &mut self.known[number];
         if *is_pruned {
-            return Met::Unknown;
+            return false;
         }
         let (decide, aside) = noted.waiting.masks(record.position, record.count as u32);
         let key = &mut self.key;
@@ -186,16 +175,22 @@ impl<'a> Shortcuts<'a> {
             if key.wants_nothing() {
                 ways.push(Way::nothing(tests));
                 self.learnt += 1;
-                return Met::Passed;
+                return true;
             }
             let is_worth = ways.len() < MOST_WAYS && self.once.is_there((record.pattern, &*key));
-            return if is_worth { Met::New } else { Met::Unknown };
+            let Some(mut way) = is_worth.then(|| self.find(record, noted)).flatten() else {
+                return false;
+            };
+            way.go(record, wanted, noted);
+            self.known[number].ways.push(way);
+            self.learnt += 1;
+            return true;
         };
         if found > 0 {
             ways.swap(found, found / 2);
         }
         ways[found / 2].go(record, wanted, noted);
-        Met::Passed
+        true
     }
 
     #[cold]
@@ -213,9 +208,11 @@ impl<'a> Shortcuts<'a> {
         }
     }
 
-    /// The unit was gone over: next time that will be known.
-    pub fn learn(&mut self, record: &Record, noted: &Noted) {
-        let Some(crossing) = self.patterns.crossing(record.unit, record.count) else { return };
+    /// The way over a unit that is met so. None if not all that belongs to the slice because of it
+    /// did before: somebody has to say why.
+    #[cold]
+    fn find(&mut self, record: &Record, noted: &Noted) -> Option<Way> {
+        let crossing = self.patterns.crossing(record.unit, record.count)?;
         // Which accesses are to the same memory is part of a pattern only if it has to be.
         let is_apart = crossing.is_apart(record.starts);
         let starts = if is_apart { &crossing.stand_ins } else { record.starts };
@@ -229,9 +226,7 @@ impl<'a> Shortcuts<'a> {
         let behind = Behind { tests: &tests, decide: waits.decide, asides: &asides };
         let record = &Record { starts, ..*record };
         let found = self.sketcher.sketch(record, &behind, self.control);
-        let way = Way::of(found, tests, *waits, others, record, noted);
-        self.known[record.pattern as usize].ways.extend(way);
-        self.learnt += 1;
+        Way::of(found, tests, *waits, others, record, noted)
     }
 
     /// Counts what was gone by shortcuts.

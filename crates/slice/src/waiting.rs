@@ -3,14 +3,12 @@
 
 use crate::control::Position;
 use crate::large;
+use crate::paged::Paged;
 use crate::positions::bits_of;
 use crate::saves::Kept;
 use crate::wanted::{Wanted, Wanter};
 use rustc_hash::FxHashMap;
 use why_effects::Cell;
-
-/// So many wanters are kept together.
-const PAGE: usize = 4096;
 
 pub struct Waiting {
     /// What was executed before does not count.
@@ -19,12 +17,12 @@ pub struct Waiting {
     decide: Vec<u64>,
     put_aside: Vec<u64>,
     /// Who wants those that decide.
-    wanters: Vec<Option<Box<[Wanter; PAGE]>>>,
-    /// No longer used, to be used again.
-    free: Vec<Box<[Wanter; PAGE]>>,
-    /// From here on nothing is waiting any more.
-    passed: usize,
-    asides: FxHashMap<Position, Aside>,
+    wanters: Paged<Wanter>,
+    /// What was put aside, by the numbers of those who did;
+    asides: Vec<Aside>,
+    numbers: Paged<u32>,
+    /// and those that are free.
+    free: Vec<u32>,
     /// Those that had somebody else write to memory, and where.
     wrote: FxHashMap<Position, u64>,
 }
@@ -80,22 +78,21 @@ impl Waiting {
             start,
             decide: nobody(),
             put_aside: nobody(),
-            wanters: vec![None; count.div_ceil(PAGE)],
+            wanters: Paged::up_to(count),
+            asides: Vec::new(),
+            numbers: Paged::up_to(count),
             free: Vec::new(),
-            passed: count.div_ceil(PAGE),
-            asides: FxHashMap::default(),
             wrote: FxHashMap::default(),
         }
     }
 
     /// How much memory that takes.
     pub fn size(&self) -> usize {
-        let pages = self.wanters.iter().flatten().count() + self.free.len();
         size_of_val(self.decide.as_slice())
             + size_of_val(self.put_aside.as_slice())
-            + size_of_val(self.wanters.as_slice())
-            + pages * PAGE * size_of::<Wanter>()
-            + self.asides.len() * size_of::<(Position, Aside)>()
+            + self.wanters.size()
+            + self.numbers.size()
+            + size_of_val(self.asides.as_slice())
     }
 
     fn index(&self, position: Position) -> Option<usize> {
@@ -111,11 +108,7 @@ impl Waiting {
         let is_new = *word & bit == 0;
         if is_new {
             *word |= bit;
-            let room = || Box::new([Wanter::default(); PAGE]);
-            let free = &mut self.free;
-            let page =
-                self.wanters[index / PAGE].get_or_insert_with(|| free.pop().unwrap_or_else(room));
-            page[index % PAGE] = wanter;
+            self.wanters.put(index, wanter);
         }
         is_new
     }
@@ -129,12 +122,29 @@ impl Waiting {
 
     /// A register is wanted again where it was put aside.
     pub fn put_aside(&mut self, position: Position, aside: &Aside) {
-        if let Some(index) = self.index(position)
-            && let Some(word) = self.put_aside.get_mut(index / 64)
-        {
-            *word |= 1 << (index % 64);
-            self.asides.entry(position).or_default().add(aside);
+        let Some(index) = self.index(position) else { return };
+        let Some(word) = self.put_aside.get_mut(index / 64) else { return };
+        let bit = 1 << (index % 64);
+        if *word & bit != 0 {
+            let number = self.numbers.get(index).expect("it has one");
+            self.asides[number as usize].add(aside);
+            return;
         }
+        *word |= bit;
+        let number = self.free.pop().unwrap_or(self.asides.len() as u32);
+        self.numbers.put(index, number);
+        match self.asides.get_mut(number as usize) {
+            Some(free) => *free = *aside,
+            None => self.asides.push(*aside),
+        }
+    }
+
+    /// The number of what was put aside by an instruction.
+    #[inline]
+    fn number(&self, position: Position) -> Option<u32> {
+        let index = self.index(position)?;
+        let is_there = bits_of(&self.put_aside, index, 1) == 1;
+        self.numbers.get(index).filter(|_| is_there)
     }
 
     /// Those of the next instructions that decide; those that put something aside.
@@ -149,29 +159,29 @@ impl Waiting {
     pub fn decision(&self, position: Position) -> Option<(Wanter, Option<u64>)> {
         let index = self.index(position)?;
         let is_waiting = bits_of(&self.decide, index, 1) == 1;
-        let page = self.wanters.get(index / PAGE)?.as_ref().filter(|_| is_waiting)?;
-        Some((page[index % PAGE], self.wrote.get(&position).copied()))
+        let wanter = self.wanters.get(index).filter(|_| is_waiting)?;
+        Some((wanter, self.wrote.get(&position).copied()))
     }
 
     /// What was put aside by an instruction.
     pub fn aside(&self, position: Position) -> Option<&Aside> {
-        self.asides.get(&position)
+        self.number(position).map(|number| &self.asides[number as usize])
     }
 
     /// It was put aside there, and is wanted as before.
     pub fn take_aside(&mut self, position: Position) -> Option<Aside> {
-        self.asides.remove(&position)
+        let number = self.number(position)?;
+        let index = self.index(position)?;
+        self.put_aside[index / 64] &= !(1 << (index % 64));
+        self.free.push(number);
+        Some(self.asides[number as usize])
     }
 
     /// From there on nobody waits any more.
     #[inline]
     pub fn pass(&mut self, position: Position) {
-        let page = position.saturating_sub(self.start) as usize / PAGE + 1;
-        while self.passed > page {
-            self.passed -= 1;
-            if let Some(page) = self.wanters.get_mut(self.passed).and_then(Option::take) {
-                self.free.push(page);
-            }
-        }
+        let index = position.saturating_sub(self.start) as usize;
+        self.wanters.pass(index);
+        self.numbers.pass(index);
     }
 }

@@ -184,7 +184,7 @@ mod tests {
                 instructions: 64,
                 branches: 4,
                 passes_loops: false,
-                taken: &|_| false,
+                taken: &|_, _| false,
                 leads_to: &|_, _| None,
                 repeated: 16,
             };

@@ -79,7 +79,7 @@ pub struct Limits<'a> {
     /// Whether the unit goes on behind a branch back that is not taken.
     pub passes_loops: bool,
     /// The conditional branches that are nearly always taken: the unit goes on at their targets.
-    pub taken: &'a dyn Fn(u64) -> bool,
+    pub taken: &'a dyn Fn(u64, usize) -> bool,
     /// Where the indirect branch at an address mostly leads, if the unit has it so many times
     /// already.
     pub leads_to: &'a dyn Fn(u64, usize) -> Option<u64>,
@@ -162,7 +162,7 @@ impl Scanner<'_, '_> {
                         return None;
                     }
                     if matches!(flow, Flow::Conditional(..))
-                        && (self.limits.taken)(insn.ip())
+                        && (self.limits.taken)(insn.ip(), self.times(&insn))
                         && let Some(next) = self.follow(target, Followed::Taken)
                     {
                         return Some(next);
@@ -198,13 +198,18 @@ impl Scanner<'_, '_> {
         if insn.segment_prefix() == Register::GS {
             return None;
         }
-        let times = self.scanned[..before].iter().filter(|s| s.insn.ip() == insn.ip()).count();
-        let target = (self.limits.leads_to)(insn.ip(), times)?;
+        let target = (self.limits.leads_to)(insn.ip(), self.times(insn))?;
         let next = self.follow(target, Followed::Expected { target, certain: false })?;
         if flow == Flow::IndirectCall {
             self.returns.push((insn.next_ip(), self.scanned.len()));
         }
         Some(next)
+    }
+
+    /// How often the last instruction is there before.
+    fn times(&self, last: &Instruction) -> usize {
+        let before = &self.scanned[..self.scanned.len() - 1];
+        before.iter().filter(|scanned| scanned.insn.ip() == last.ip()).count()
     }
 
     /// Goes on at the beginning once more, where a branch leads there.

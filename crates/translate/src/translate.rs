@@ -57,7 +57,7 @@ pub struct Request<'a> {
     /// Go on behind more branches, and behind loops.
     pub longer: bool,
     /// The conditional branches that are nearly always taken.
-    pub taken: &'a dyn Fn(u64) -> bool,
+    pub taken: &'a dyn Fn(u64, usize) -> bool,
     /// Where an indirect branch mostly leads that the unit has so many times already.
     pub leads_to: &'a dyn Fn(u64, usize) -> Option<u64>,
     /// Where the unit's records get their ids, when tracing.
@@ -126,7 +126,7 @@ pub fn translate(request: &Request, fetch: &mut Fetch) -> Result<Unit, Translate
         branches: if request.longer { LONGER_BRANCHES } else { UNIT_BRANCHES },
         passes_loops: request.longer,
         // What is compared when entered is in one piece.
-        taken: &|branch| !request.verify && (request.taken)(branch),
+        taken: &|branch, times| !request.verify && (request.taken)(branch, times),
         leads_to: &|branch, times| (request.leads_to)(branch, times).filter(|_| !request.verify),
         repeated: if request.tool.counts() { REPEATED } else { 0 },
     };

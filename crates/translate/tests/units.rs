@@ -16,7 +16,7 @@ fn request(tool: Tool) -> Request<'static> {
         call_class: |_| CallClass::Direct,
         shapes: Box::leak(Box::default()),
         longer: false,
-        taken: &|_| false,
+        taken: &|_, _| false,
         leads_to: &|_, _| None,
         leave_before: why_translate::LeaveBefore::Nothing,
         expected: Features::ALL,
@@ -110,16 +110,16 @@ fn a_unit_goes_on_where_a_branch_mostly_leads() {
     // inc eax; jz +1; ret; dec eax; jnz to the beginning; ret
     let mut code = vec![0xff, 0xc0, 0x74, 1, 0xc3, 0xff, 0xc8, 0x75, 0xf7, 0xc3];
     code.resize(30, 0);
-    let translated = |taken: &dyn Fn(u64) -> bool| {
+    let translated = |taken: &dyn Fn(u64, usize) -> bool| {
         let unit = translated(&code, &Request { taken, ..request(Tool::None) }).unwrap();
         let order: Vec<u64> = unit.spans.iter().map(|span| span.pc - PC).collect();
         let exits: Vec<ExitKind> = unit.exits.iter().map(|exit| exit.kind).collect();
         (order, exits)
     };
-    let (order, exits) = translated(&|_| false);
+    let (order, exits) = translated(&|_, _| false);
     assert_eq!(order, [0, 2, 4]);
     assert_eq!(exits, [ExitKind::Direct(PC + 5)]);
-    let (order, exits) = translated(&|branch| branch == PC + 2);
+    let (order, exits) = translated(&|branch, _| branch == PC + 2);
     assert_eq!(order, [0, 2, 5, 7]);
     assert!(exits.contains(&ExitKind::Direct(PC + 4)), "{exits:?}");
 }
