@@ -90,7 +90,7 @@ impl Across {
         if let Some(restored) = record.restored(insn, index) {
             // What was put aside comes back as it was, whoever had it brought back.
             forward.spread(touched);
-            bring_back(restored.kept, slot(record, index), touched, stored);
+            bring_back(restored.kept(), slot(record, index), touched, stored);
             notes.brought_back(restored);
             return;
         }

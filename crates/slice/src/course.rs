@@ -309,7 +309,7 @@ impl Course {
                     let first = unit.first_access[index];
                     let operand = |operand: usize| unit.plan.accesses[first + operand].at(values);
                     let saved = thread.keep(keeping, operand, here, others, filter);
-                    let restored = |(kept, saved)| Restored { by: here, kept, saved };
+                    let restored = |(kept, saved)| Restored::new(index, kept, saved);
                     room.restored.extend(saved.map(restored));
                     continue;
                 }

@@ -140,8 +140,7 @@ impl<'a> Record<'a> {
     /// The register that an instruction brought back, if it did.
     pub fn restored(&self, insn: &Known, index: usize) -> Option<&'a Restored> {
         insn.keeping.loads?;
-        let position = self.position + index as Position;
-        self.restored.iter().find(|restored| restored.by == position)
+        self.restored.iter().find(|restored| restored.by() == index)
     }
 }
 

@@ -109,7 +109,7 @@ fn describe(key: &mut Vec<u64>, id: usize, hides: bool, executed: &Executed) {
     key.clear();
     key.push((id << 32 | executed.restored.len() << 16 | executed.decided.len()) as u64);
     for restored in executed.restored {
-        key.push(index(restored.by) << 32 | index(restored.saved));
+        key.push((restored.by() as u64) << 32 | index(restored.saved()));
     }
     for decided in executed.decided {
         key.push((decided.from() as u64) << 32 | decided.by().map_or(NOTHING, index));

@@ -189,7 +189,7 @@ impl Notes for Sketch<'_> {
     }
 
     fn brought_back(&mut self, restored: &Restored) {
-        if let Some(bit) = self.bit(restored.saved) {
+        if let Some(bit) = self.bit(restored.saved()) {
             self.found.members &= !bit;
         }
     }

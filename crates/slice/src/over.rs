@@ -62,7 +62,7 @@ impl Over {
         let position = record.position + index as Position;
         let instance = &Instance { record, index, position, insn };
         if let Some(restored) = record.restored(insn, index) {
-            let aside = Aside::take(restored.kept, wanted);
+            let aside = Aside::take(restored.kept(), wanted);
             if aside.cells != 0 {
                 notes.put_aside(restored, &aside);
             }

@@ -80,9 +80,9 @@ impl Ports {
             found.add_uses(record, index, restored, thin);
             insn.effects.parts.iter().for_each(|part| found.define(record, index, &part.to));
             match (restored, insn.keeping.stores) {
-                (Some(restored), _) if is_before(restored.saved) => {
+                (Some(restored), _) if is_before(restored.saved()) => {
                     let number = record.restored.iter().position(|other| other == restored)?;
-                    let slot = Slot::of(slot_access(record, index)?, restored.kept);
+                    let slot = Slot::of(slot_access(record, index)?, restored.kept());
                     brings.push(Brings { number: number as u16, slot });
                 }
                 (None, Some((kept, operand))) => {
@@ -135,7 +135,7 @@ impl Found {
         let effects = &record.unit.instructions[index].effects;
         // What was brought back is what was put aside, whatever is in memory.
         let is_restored =
-            |to: &Place| restored.is_some_and(|r| *to == Place::Cells(r.kept.cells()));
+            |to: &Place| restored.is_some_and(|r| *to == Place::Cells(r.kept().cells()));
         let parts = effects.parts.iter().filter(|part| !part.frame && !is_restored(&part.to));
         let values = parts.flat_map(|part| part.lanes.iter().chain(&part.whole));
         for place in values.chain(&effects.decides) {

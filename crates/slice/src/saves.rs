@@ -18,6 +18,15 @@ const KEPT: [u8; 6] = [3, 5, 12, 13, 14, 15];
 pub struct Kept(u8);
 
 impl Kept {
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
+    /// The one with a number that it has.
+    pub fn numbered(number: u8) -> Kept {
+        Kept(number)
+    }
+
     pub fn cells(self) -> Range<Cell> {
         cells::of_general(KEPT[usize::from(self.0)])
     }

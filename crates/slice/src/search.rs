@@ -270,7 +270,7 @@ impl Notes for Noted<'_> {
     }
 
     fn put_aside(&mut self, restored: &Restored, aside: &Aside) {
-        self.waiting.put_aside(restored.saved, aside);
+        self.waiting.put_aside(restored.saved(), aside);
     }
 
     fn brought_back(&mut self, instance: &Instance) -> Option<Aside> {

@@ -391,7 +391,7 @@ impl Rest {
                 aside.wanters[cell] = match wanter {
                     For::Somebody(wanter) => wanter,
                     For::SameAsBefore => {
-                        wanted.who_wanted_cell(restored.kept.cells().start + cell as Cell)
+                        wanted.who_wanted_cell(restored.kept().cells().start + cell as Cell)
                     }
                     For::SameAsAside(index, cell) => {
                         let aside = noted.waiting.aside(record.position + index as Position);
@@ -399,7 +399,7 @@ impl Rest {
                     }
                 };
             }
-            noted.waiting.put_aside(restored.saved, &aside);
+            noted.waiting.put_aside(restored.saved(), &aside);
         }
     }
 

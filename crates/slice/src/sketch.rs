@@ -180,7 +180,7 @@ impl Notes for Sketch<'_> {
     }
 
     fn put_aside(&mut self, restored: &Restored, aside: &Aside) {
-        if let Some(index) = self.index(restored.saved) {
+        if let Some(index) = self.index(restored.saved()) {
             match self.asides.iter_mut().find(|(at, _)| *at == index) {
                 Some((_, other)) => other.add(aside),
                 None => self.asides.push((index, *aside)),

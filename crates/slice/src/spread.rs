@@ -300,6 +300,6 @@ impl Notes for Noted {
     }
 
     fn brought_back(&mut self, restored: &Restored) {
-        self.slice.positions.remove(restored.saved);
+        self.slice.positions.remove(restored.saved());
     }
 }

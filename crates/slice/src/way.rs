@@ -123,7 +123,7 @@ impl Way {
 pub fn redefine(ports: &Ports, record: &Record, across: &mut Across, noted: &mut Noted) {
     let Across { touched, stored, .. } = across;
     for brings in &*ports.brings {
-        noted.slice.positions.remove(record.restored[usize::from(brings.number)].saved);
+        noted.slice.positions.remove(record.restored[usize::from(brings.number)].saved());
     }
     ports.defines().iter().for_each(|test| test.redefine(record, touched));
     for aside in &*ports.asides {

@@ -125,10 +125,14 @@ fn a_unit_goes_on_where_a_branch_mostly_leads() {
 }
 
 #[test]
-fn a_traced_unit_goes_on_behind_a_loop() {
-    let pcs = |tool| unit(BRANCHES, tool).spans.iter().map(|span| span.pc).max().unwrap();
-    assert_eq!(pcs(Tool::Exact) - PC, 15);
-    assert!(pcs(Tool::ExactTrace) - PC > 15);
+fn a_longer_unit_goes_on_behind_a_loop() {
+    let last = |longer| {
+        let request = Request { longer, ..request(Tool::ExactTrace) };
+        let unit = translated(BRANCHES, &request).unwrap();
+        unit.spans.iter().map(|span| span.pc).max().unwrap()
+    };
+    assert_eq!(last(false) - PC, 15);
+    assert!(last(true) - PC > 15);
 }
 
 #[test]

@@ -70,12 +70,30 @@ impl Site {
     }
 }
 
-/// An instruction that brought a register back.
+/// An instruction of a unit that brought a register back, and when that had been put aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Restored {
-    pub by: Position,
-    pub kept: Kept,
-    pub saved: Position,
+pub struct Restored(u64);
+
+impl Restored {
+    pub fn new(by: usize, kept: Kept, saved: Position) -> Restored {
+        debug_assert!(by < 1 << 12);
+        Restored(saved << 16 | u64::from(kept.number()) << 12 | by as u64)
+    }
+
+    #[inline]
+    pub fn by(self) -> usize {
+        (self.0 & 0xfff) as usize
+    }
+
+    #[inline]
+    pub fn kept(self) -> Kept {
+        Kept::numbered((self.0 >> 12) as u8 & 0xf)
+    }
+
+    #[inline]
+    pub fn saved(self) -> Position {
+        self.0 >> 16
+    }
 }
 
 /// Where the instruction at a position is in a recording.
