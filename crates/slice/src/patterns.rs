@@ -133,19 +133,6 @@ impl Test {
         }
     }
 
-    /// That is wanted no more.
-    #[inline]
-    pub fn take(&self, found: u64, record: &Record, wanted: &mut Wanted) {
-        match *self {
-            Test::Cells { word, .. } => wanted.registers.cells[usize::from(word)] &= !found,
-            Test::Bytes { access, offset, .. } if found != 0 => {
-                let at = record.starts[usize::from(access)];
-                wanted.memory.remove(at.wrapping_add(offset.into()), found);
-            }
-            Test::Bytes { .. } => {}
-        }
-    }
-
     /// That is wanted.
     #[inline]
     pub fn want(&self, mask: u64, wanter: Wanter, record: &Record, wanted: &mut Wanted) {

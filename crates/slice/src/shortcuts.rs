@@ -53,14 +53,26 @@ struct Known {
     tests: Box<[Test]>,
 }
 
-/// What going back over a unit does, met so.
+/// What going back over a unit does, met so. There is a list for each kind of thing: to tell them
+/// apart would take as long as to do them.
 struct Way {
-    /// What is wanted of what it may make.
-    tests: Box<[(Test, u64)]>,
+    /// What is wanted of what it may make: of the cells of the first words,
+    cells: [Cells; FIRST],
+    /// of those of others,
+    others: Box<[(u16, Cells)]>,
+    /// and of memory.
+    bytes: Box<[Bytes]>,
     waits: Waits,
     /// What else was looked at.
-    others: Box<[u64]>,
-    acts: Box<[Act]>,
+    besides: Box<[u64]>,
+    /// What is made and wanted.
+    taken: Box<[Bytes]>,
+    /// What is wanted because of it,
+    wants: Box<[Want]>,
+    /// in memory: its words are accesses,
+    memory: Box<[Want]>,
+    /// and what decided, by its numbers in the record.
+    decided: Box<[(u16, Wanter)]>,
     /// Nothing but that is to be done.
     is_simple: bool,
     /// Nothing at all is, and nothing belongs to the slice.
@@ -71,37 +83,43 @@ struct Way {
     rest: Box<Rest>,
 }
 
+/// So many words of cells, those of general registers and flags, are nearly always looked at.
+const FIRST: usize = 3;
+
+/// Cells of a word.
+#[derive(Clone, Copy, Default)]
+struct Cells {
+    /// Those that may be made,
+    mask: u64,
+    /// those of them that are wanted,
+    found: u64,
+    /// and those that still are in front of the unit: they were put aside and brought back.
+    kept: u64,
+}
+
+/// Bytes of an access, and those of them that are wanted.
+#[derive(Clone, Copy)]
+struct Bytes {
+    access: u16,
+    offset: u16,
+    size: u16,
+    found: u64,
+}
+
+/// Some of a word's cells, or of an access's bytes, are wanted.
+#[derive(Clone, Copy)]
+struct Want {
+    word: u16,
+    wanter: Wanter,
+    mask: u64,
+}
+
 /// Which instructions belong to the slice whatever they make, and which have put aside something
 /// that is wanted.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Waits {
     decide: u64,
     aside: u64,
-}
-
-/// What is wanted because of it.
-#[derive(Clone, Copy)]
-enum Act {
-    Cells {
-        word: u16,
-        wanter: Wanter,
-        mask: u64,
-    },
-    /// Cells that were put aside and brought back: they are wanted as before.
-    Keep {
-        word: u16,
-        mask: u64,
-    },
-    Memory {
-        access: u16,
-        wanter: Wanter,
-        mask: u64,
-    },
-    /// What decided, by its number in the record.
-    Decided {
-        number: u16,
-        wanter: Wanter,
-    },
 }
 
 /// What is needed seldom.
@@ -141,7 +159,7 @@ impl<'a> Shortcuts<'a> {
 
     /// How much memory that takes, or a little less.
     pub fn size(&self) -> usize {
-        const WAY: usize = size_of::<Way>() + size_of::<Rest>() + 16 * size_of::<Act>();
+        const WAY: usize = size_of::<Way>() + size_of::<Rest>() + 16 * size_of::<Want>();
         size_of_val(self.known.as_slice()) + self.learnt * WAY
     }
 
@@ -173,7 +191,7 @@ impl<'a> Shortcuts<'a> {
             key.tests.clear();
             key.tests.extend(tests.iter().map(|test| test.wanted(record, wanted)));
             if key.wants_nothing() {
-                ways.push(Way::nothing(tests));
+                ways.push(Way::met(tests, &key.tests, key.waits, &key.others));
                 self.learnt += 1;
                 return true;
             }
@@ -226,7 +244,8 @@ impl<'a> Shortcuts<'a> {
         let behind = Behind { tests: &tests, decide: waits.decide, asides: &asides };
         let record = &Record { starts, ..*record };
         let found = self.sketcher.sketch(record, &behind, self.control);
-        Way::of(found, tests, *waits, others, record, noted)
+        let way = Way::met(&crossing.tests, &self.key.tests, *waits, others);
+        Way::of(way, found, record, noted)
     }
 
     /// Counts what was gone by shortcuts.
@@ -246,14 +265,56 @@ impl Key {
     }
 }
 
+impl Cells {
+    /// Whether what is wanted of a word is what was.
+    #[inline]
+    fn differ(&self, word: u64) -> u64 {
+        word & self.mask ^ self.found
+    }
+
+    /// What is wanted of it in front of the unit, if this was behind it.
+    #[inline]
+    fn pass(&self, word: &mut u64) {
+        *word = *word & !self.found | self.kept;
+    }
+}
+
+impl Bytes {
+    #[inline]
+    fn at(&self, record: &Record) -> u64 {
+        record.starts[usize::from(self.access)].wrapping_add(self.offset.into())
+    }
+}
+
 impl Way {
-    /// Where nothing is wanted nothing is done.
-    fn nothing(tests: &[Test]) -> Way {
+    /// Met so, and with nothing to be done.
+    fn met(tests: &[Test], found: &[u64], waits: Waits, besides: &[u64]) -> Way {
+        let mut cells = [Cells::default(); FIRST];
+        let (mut others, mut bytes) = (Vec::new(), Vec::new());
+        for (test, found) in tests.iter().zip(found.iter().copied()) {
+            match *test {
+                Test::Cells { word, mask } => {
+                    let own = Cells { mask, found, kept: 0 };
+                    match cells.get_mut(usize::from(word)) {
+                        Some(first) => *first = own,
+                        None => others.push((word, own)),
+                    }
+                }
+                Test::Bytes { access, offset, size } => {
+                    bytes.push(Bytes { access, offset, size, found });
+                }
+            }
+        }
         Way {
-            tests: tests.iter().map(|test| (*test, 0)).collect(),
-            waits: Waits::default(),
-            others: Box::default(),
-            acts: Box::default(),
+            cells,
+            others: others.into(),
+            taken: bytes.iter().copied().filter(|bytes| bytes.found != 0).collect(),
+            bytes: bytes.into(),
+            waits,
+            besides: besides.into(),
+            wants: Box::default(),
+            memory: Box::default(),
+            decided: Box::default(),
             is_simple: true,
             is_nothing: true,
             times: 0,
@@ -265,21 +326,33 @@ impl Way {
     /// Whether the way over a record is this one.
     #[inline]
     fn is_met(&self, key: &Key, record: &Record, wanted: &Wanted) -> bool {
-        self.waits == key.waits
-            && self.tests.iter().all(|(test, found)| test.wanted(record, wanted) == *found)
+        let words = &wanted.registers.cells;
+        let mut differs = self.waits.decide ^ key.waits.decide | self.waits.aside ^ key.waits.aside;
+        for (own, word) in self.cells.iter().zip(words) {
+            differs |= own.differ(*word);
+        }
+        differs == 0
+            && self.others.iter().all(|(word, own)| own.differ(words[usize::from(*word)]) == 0)
+            && self.bytes.iter().all(|own| {
+                wanted.memory.mask(own.at(record), own.size.into()) == own.found
+            })
             // Of slices of few numbers this is faster than to compare them as a whole.
-            && (self.is_nothing || self.others.iter().eq(&key.others))
+            && (self.is_nothing || self.besides.iter().eq(&key.others))
+    }
+
+    /// The cells of a word.
+    fn cells_of(&mut self, word: usize) -> Option<&mut Cells> {
+        match self.cells.get_mut(word) {
+            Some(first) => Some(first),
+            None => {
+                let own = self.others.iter_mut().find(|(at, _)| usize::from(*at) == word);
+                own.map(|(_, cells)| cells)
+            }
+        }
     }
 
     /// None if there is more to it than can be told.
-    fn of(
-        found: Found,
-        tests: Vec<(Test, u64)>,
-        waits: Waits,
-        others: &[u64],
-        record: &Record,
-        noted: &Noted,
-    ) -> Option<Way> {
+    fn of(mut way: Way, found: Found, record: &Record, noted: &Noted) -> Option<Way> {
         let members = match noted.only {
             Some(only) => found.members & only.mask(record.position, record.count as u32),
             None => found.members,
@@ -290,23 +363,23 @@ impl Way {
             By::Behind | By::Aside(..) => None,
         };
         let mut asides: Vec<(usize, Vec<(Cell, usize)>)> = Vec::new();
-        each_bit(waits.aside, |index| asides.push((index as usize, Vec::new())));
-        let mut acts = Vec::new();
+        each_bit(way.waits.aside, |index| asides.push((index as usize, Vec::new())));
+        let (mut wants, mut memory, mut decided) = (Vec::new(), Vec::new(), Vec::new());
         for (word, mask, by) in found.cells {
             match by {
                 By::Aside(index, number) => {
                     let (_, own) = asides.iter_mut().find(|(at, _)| *at == index)?;
                     each_bit(mask, |bit| own.push(((64 * word) as Cell + bit as Cell, number)));
                 }
-                By::Behind => acts.push(Act::Keep { word: word as u16, mask }),
-                _ => acts.push(Act::Cells { word: word as u16, mask, wanter: wanter(by)? }),
+                By::Behind => way.cells_of(word)?.kept |= mask,
+                _ => wants.push(Want { word: word as u16, mask, wanter: wanter(by)? }),
             }
         }
         for (access, mask, by) in found.memory {
-            acts.push(Act::Memory { access: access as u16, mask, wanter: wanter(by)? });
+            memory.push(Want { word: access as u16, mask, wanter: wanter(by)? });
         }
         for (number, by) in found.decided {
-            acts.push(Act::Decided { number: number as u16, wanter: wanter(by)? });
+            decided.push((number as u16, wanter(by)?));
         }
         let mut restored = Vec::new();
         for (number, wanters) in found.restored {
@@ -327,9 +400,9 @@ impl Way {
         }
         let is_simple = restored.is_empty() && asides.is_empty() && !noted.lists;
         let rest = Box::new(Rest { wanters, restored, asides });
-        let (tests, others, acts) = (tests.into(), others.into(), acts.into());
-        let (is_nothing, times) = (false, 0);
-        Some(Way { tests, waits, others, acts, is_simple, is_nothing, times, members, rest })
+        let (wants, memory, decided) = (wants.into(), memory.into(), decided.into());
+        let is_nothing = false;
+        Some(Way { wants, memory, decided, is_simple, is_nothing, members, rest, ..way })
     }
 
     /// Goes it.
@@ -340,24 +413,25 @@ impl Way {
         if !self.is_simple {
             self.rest.before(record, wanted, noted);
         }
-        for (test, found) in &self.tests {
-            test.take(*found, record, wanted);
+        let words = &mut wanted.registers.cells;
+        for (own, word) in self.cells.iter().zip(words.iter_mut()) {
+            own.pass(word);
         }
-        for act in &self.acts {
-            match *act {
-                Act::Cells { word, wanter, mask } => {
-                    wanted.registers.want(usize::from(word), mask, wanter);
-                }
-                Act::Keep { word, mask } => wanted.registers.cells[usize::from(word)] |= mask,
-                Act::Memory { access, wanter, mask } => {
-                    let at = record.starts[usize::from(access)];
-                    wanted.memory.add_some(at, mask, wanter);
-                }
-                Act::Decided { number, wanter } => {
-                    if let Some(by) = record.decided[usize::from(number)].by() {
-                        noted.waiting.decide(by, wanter);
-                    }
-                }
+        for (word, own) in &self.others {
+            own.pass(&mut words[usize::from(*word)]);
+        }
+        for own in &self.taken {
+            wanted.memory.remove(own.at(record), own.found);
+        }
+        for Want { word, wanter, mask } in self.wants.iter().copied() {
+            wanted.registers.want(usize::from(word), mask, wanter);
+        }
+        for Want { word, wanter, mask } in self.memory.iter().copied() {
+            wanted.memory.add_some(record.starts[usize::from(word)], mask, wanter);
+        }
+        for (number, wanter) in self.decided.iter().copied() {
+            if let Some(by) = record.decided[usize::from(number)].by() {
+                noted.waiting.decide(by, wanter);
             }
         }
         if !self.is_simple {
