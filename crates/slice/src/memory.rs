@@ -86,16 +86,28 @@ impl Memory {
     /// Which of at most 64 bytes belong to the set.
     #[inline]
     pub fn mask(&self, at: u64, size: u32) -> u64 {
+        self.some(at, bits(size))
+    }
+
+    /// Which of some of the next 64 bytes do.
+    #[inline(always)]
+    pub fn some(&self, at: u64, mask: u64) -> u64 {
         let shift = at % WORD;
-        let mut found = self.words[self.index(at)] >> shift;
-        if shift + u64::from(size) > WORD {
-            found |= self.words[self.index(at.wrapping_add(WORD))] << (WORD - shift);
+        let found = self.words[self.index(at)] >> shift;
+        // Seldom some are in the next word.
+        match mask << shift >> shift == mask {
+            true => found & mask,
+            false => (found | self.beyond(at, shift)) & mask,
         }
-        found & bits(size)
+    }
+
+    #[cold]
+    fn beyond(&self, at: u64, shift: u64) -> u64 {
+        self.words[self.index(at.wrapping_add(WORD))] << (WORD - shift)
     }
 
     /// These of the next 64 bytes do not belong to the set any more.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, at: u64, mask: u64) {
         let (low, high) = at_words(at, mask);
         self.remove_from_word(at, low);
@@ -104,25 +116,28 @@ impl Memory {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove_from_word(&mut self, at: u64, mask: u64) {
         let index = self.index(at);
         self.words[index] &= !mask;
     }
 
     /// These of the next 64 bytes belong to the set; those that did not because of somebody.
-    #[inline]
+    #[inline(always)]
     pub fn add_some(&mut self, at: u64, mask: u64, wanter: Wanter) {
         let (low, high) = at_words(at, mask);
-        if low != 0 {
-            self.add_to_word(at, low, wanter);
-        }
+        self.add_to_word(at, low, wanter);
         if high != 0 {
-            self.add_to_word(at.wrapping_add(WORD), high, wanter);
+            self.add_to_next_word(at, high, wanter);
         }
     }
 
-    #[inline]
+    #[cold]
+    fn add_to_next_word(&mut self, at: u64, mask: u64, wanter: Wanter) {
+        self.add_to_word(at.wrapping_add(WORD), mask, wanter);
+    }
+
+    #[inline(always)]
     fn add_to_word(&mut self, at: u64, mask: u64, wanter: Wanter) {
         let mut index = self.index(at);
         if index < WORDS {
@@ -234,17 +249,28 @@ pub fn each_bit(mut mask: u64, mut each: impl FnMut(u32)) {
     }
 }
 
-/// Somebody wants those of 64 bytes that have a bit. Most are a register, or as many bytes.
-#[inline]
-pub fn wanted_by(wanters: &mut [Wanter; WORD as usize], mut mask: u64, wanter: Wanter) {
+/// Somebody wants those of 64 bytes that have a bit.
+#[inline(always)]
+pub fn wanted_by(wanters: &mut [Wanter; WORD as usize], mask: u64, wanter: Wanter) {
+    if mask == 0 {
+        return;
+    }
+    let first = mask.trailing_zeros();
+    let from = &mut wanters[first as usize..];
+    // Most are a register or half of one, or as many bytes.
+    match mask >> first {
+        0xff => from.first_chunk_mut::<8>().expect("they are there").fill(wanter),
+        0xf => from.first_chunk_mut::<4>().expect("they are there").fill(wanter),
+        _ => others_wanted_by(wanters, mask, wanter),
+    }
+}
+
+#[inline(never)]
+fn others_wanted_by(wanters: &mut [Wanter; WORD as usize], mut mask: u64, wanter: Wanter) {
     while mask != 0 {
         let first = mask.trailing_zeros();
         let count = (mask >> first).trailing_ones();
-        let own = &mut wanters[first as usize..(first + count) as usize];
-        match <&mut [Wanter; 8]>::try_from(&mut *own) {
-            Ok(eight) => *eight = [wanter; 8],
-            Err(_) => own.fill(wanter),
-        }
+        wanters[first as usize..(first + count) as usize].fill(wanter);
         mask &= !(bits(count) << first);
     }
 }

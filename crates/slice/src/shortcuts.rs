@@ -8,7 +8,7 @@
 use crate::backward::Dependences;
 use crate::control::Position;
 use crate::events::Record;
-use crate::memory::each_bit;
+use crate::memory::{bits, each_bit};
 use crate::once::Once;
 use crate::patterns::{MOST, NONE, Patterns, Test};
 use crate::search::Noted;
@@ -102,7 +102,7 @@ struct Cells {
 struct Bytes {
     access: u16,
     offset: u16,
-    size: u16,
+    mask: u64,
     found: u64,
 }
 
@@ -301,7 +301,7 @@ impl Way {
                     }
                 }
                 Test::Bytes { access, offset, size } => {
-                    bytes.push(Bytes { access, offset, size, found });
+                    bytes.push(Bytes { access, offset, mask: bits(size.into()), found });
                 }
             }
         }
@@ -334,7 +334,7 @@ impl Way {
         differs == 0
             && self.others.iter().all(|(word, own)| own.differ(words[usize::from(*word)]) == 0)
             && self.bytes.iter().all(|own| {
-                wanted.memory.mask(own.at(record), own.size.into()) == own.found
+                wanted.memory.some(own.at(record), own.mask) == own.found
             })
             // Of slices of few numbers this is faster than to compare them as a whole.
             && (self.is_nothing || self.besides.iter().eq(&key.others))

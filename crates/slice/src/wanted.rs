@@ -74,7 +74,7 @@ impl Registers {
     }
 
     /// Those cells of a word that have a bit; whoever wanted one before wants it still.
-    #[inline]
+    #[inline(always)]
     pub fn want(&mut self, word: usize, mask: u64, wanter: Wanter) {
         let new = mask & !self.cells[word];
         self.cells[word] |= mask;
