@@ -21,7 +21,7 @@ const BUFFERS: usize = 2;
 /// At first only the last of a buffer is filled: what is executed often is seen soon.
 const FIRST_FILLED: usize = 1 << 16;
 /// So many times, and as often with each twice as much.
-const SAME: u32 = 16;
+const SAME: u32 = 48;
 /// In the target each buffer is followed by a page that faults.
 const STRIDE: u64 = BUFFER_BYTES as u64 + PAGE;
 /// More than a few records of the supervisor's and system calls take.

@@ -1,7 +1,8 @@
 //! Storing the state of the x87 unit without an address of the cache.
 //!
 //! The CPU remembers where the last x87 instruction was: in the cache, and so elsewhere in each
-//! run. A program that stores that gets zero, which is also what `fxsave` stores on many CPUs.
+//! run. A program that stores that gets zero, which is also what `fxsave` stores on many CPUs. (What
+//! `xsave` stores, [`crate::xsave`] sees to.)
 
 use crate::context::{SAVED_SCRATCH, SAVED_SCRATCH_2};
 use crate::emit::Emitter;
@@ -10,6 +11,10 @@ use crate::operand::{behind, encoded, through};
 use crate::unit::SpanDetail;
 use iced_x86::{Code, Instruction};
 use why_trace::register::number;
+
+/// Where the areas of `fxsave` and `xsave` hold the address, and what clears it.
+pub const SAVED_ADDRESS: i64 = 8;
+pub const CLEAR: Code = Code::Mov_rm64_imm32;
 
 /// Whether the instruction stores the address of another one.
 pub fn stores_address(insn: &Instruction) -> bool {
@@ -21,6 +26,7 @@ fn place_of_address(insn: &Instruction) -> Option<(i64, Code)> {
     match insn.code() {
         Code::Fnstenv_m14byte | Code::Fnsave_m94byte => Some((6, Code::Mov_rm16_imm16)),
         Code::Fnstenv_m28byte | Code::Fnsave_m108byte => Some((12, Code::Mov_rm32_imm32)),
+        Code::Fxsave_m512byte | Code::Fxsave64_m512byte => Some((SAVED_ADDRESS, CLEAR)),
         _ => None,
     }
 }

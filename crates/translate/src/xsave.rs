@@ -12,6 +12,7 @@ use crate::emit::{Emitter, reg};
 use crate::gs::unused;
 use crate::operand::{behind, encoded, through};
 use crate::unit::SpanDetail;
+use crate::x87;
 use iced_x86::{Code, Instruction, Mnemonic, Register};
 use why_trace::register::number;
 
@@ -52,6 +53,9 @@ pub fn limited(
         replaced.set_code(code);
     }
     e.bytes(&encoded(&replaced)?);
+    if !matches!(insn.mnemonic(), Mnemonic::Xrstor | Mnemonic::Xrstor64) {
+        forget_address(e, &replaced)?;
+    }
     match insn.mnemonic() {
         Mnemonic::Xrstor | Mnemonic::Xrstor64 => {}
         Mnemonic::Xsavec | Mnemonic::Xsavec64 => say_compact(e, &replaced)?,
@@ -76,6 +80,21 @@ fn saving_all(insn: &Instruction) -> Option<Code> {
 /// Where the header of a saved area tells which components are in use, and which form it has.
 const IN_USE: i64 = 512;
 const FORM: i64 = 520;
+
+/// Clears the address of the last x87 instruction, which is one of the cache, if the bitmap in eax
+/// says that it was saved. Spoils rdx.
+fn forget_address(e: &mut Emitter, saved: &Instruction) -> Option<()> {
+    let clear = Instruction::with2(x87::CLEAR, behind(saved, x87::SAVED_ADDRESS), 0).ok()?;
+    let clear = encoded(&clear)?;
+    e.bytes(&[0x89, 0xc2]); // mov edx, eax
+    e.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    e.bytes(&[0xf6, 0xc2, 1]); // test dl, 1
+    e.bytes(&[0x74, clear.len() as u8]); // jz behind what clears
+    e.bytes(&clear);
+    e.bytes(&[0x04, 0x7f, 0x9e]); // add al, 0x7f; sahf
+    e.bytes(&[0x89, 0xd0]); // mov eax, edx
+    Some(())
+}
 
 /// Adds the bitmap in eax to the components in use. Spoils rax and rdx; the flags are kept in
 /// rax meanwhile.

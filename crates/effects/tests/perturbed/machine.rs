@@ -118,7 +118,7 @@ impl Machine {
 }
 
 fn extended(child: Pid) -> Vec<u8> {
-    let mut bytes = vec![0; 4096];
+    let mut bytes = vec![0; 1 << 16];
     let length = register_set(child, libc::PTRACE_GETREGSET, &mut bytes);
     bytes.truncate(length);
     bytes
