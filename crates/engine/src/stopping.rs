@@ -84,10 +84,12 @@ fn used(slots: &[i64; COUNT_SLOTS], starts: &[i64; COUNT_SLOTS]) -> [i64; COUNT_
 
 /// How much may be added to each slot.
 pub fn allowances(left: u64, used: &[i64; COUNT_SLOTS]) -> [u64; COUNT_SLOTS] {
-    let mut order: Vec<usize> = (0..COUNT_SLOTS).collect();
-    order.sort_by_key(|&index| std::cmp::Reverse(used[index]));
+    let mut order: [usize; COUNT_SLOTS] = std::array::from_fn(|index| index);
     // As many slots as can take what is added unseen, the most used first.
     let most = (left / (4 * UNSEEN)).min(COUNT_SLOTS as u64) as usize;
+    if most < COUNT_SLOTS {
+        order.sort_by_key(|&index| std::cmp::Reverse(used[index]));
+    }
     let chosen = &order[..most];
     // The program can write anything there.
     let use_of = |index: usize| used[index].clamp(0, -FAR) as u64 + 1;

@@ -14,6 +14,7 @@ use crate::unwind::UnwindTables;
 use crate::{Bytes, Dwarf, LinkAddress};
 use gimli::LittleEndian;
 use object::{Object, ObjectSection, ObjectSegment};
+use std::cell::LazyCell;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -29,7 +30,8 @@ pub struct Image {
     segments: Vec<Segment>,
     /// It was made from sources that others keep.
     pub(crate) is_of_system: bool,
-    pub(crate) units: Units,
+    /// Read when somebody asks: they may be large, and packed.
+    pub(crate) units: LazyCell<Units, Box<dyn FnOnce() -> Units>>,
     pub(crate) lines: LineTables,
     pub(crate) places_throughout: PlacesThroughout,
     pub(crate) symbols: Symbols,
@@ -43,18 +45,14 @@ impl Image {
     /// may lie beside it.
     pub fn load(bytes: &[u8], path: &Path) -> Option<Image> {
         let file = object::File::parse(bytes).ok()?;
-        let beside = match separate::has_debug_information(&file) {
+        let separate = match separate::has_debug_information(&file) {
             true => None,
             false => separate::find(&file, path),
         };
-        let debug_path = beside.as_ref().map_or(path, |separate| separate.path.as_path());
-        let is_of_system = beside.as_ref().is_some_and(|separate| separate.is_of_system);
-        let beside = beside.as_ref().map(|separate| separate.bytes.as_slice());
+        let is_of_system = separate.as_ref().is_some_and(|separate| separate.is_of_system);
+        let beside = separate.as_ref().map(|separate| separate.bytes.as_slice());
         let beside = beside.and_then(|bytes| object::File::parse(bytes).ok());
         let debug = beside.as_ref().unwrap_or(&file);
-        let mut dwarf = dwarf(debug);
-        let shared = shared::find(debug, debug_path, &mut dwarf);
-        let tables = Tables::new(dwarf, shared);
         let segments = file.segments().map(|segment| {
             let (offset, size) = segment.file_range();
             let executable = match segment.flags() {
@@ -63,16 +61,24 @@ impl Image {
             };
             Segment { offset, size, address: segment.address(), executable }
         });
+        let segments = segments.collect();
+        let (symbols, unwind) =
+            (Symbols::new(&file, beside.as_ref()), UnwindTables::new(&file, debug));
+        let path = path.to_owned();
+        let (debug_bytes, debug_path) = match (beside.is_some(), separate) {
+            (true, Some(separate)) => (separate.bytes, separate.path),
+            _ => (bytes.to_vec(), path.clone()),
+        };
         Some(Image {
-            segments: segments.collect(),
+            segments,
             is_of_system,
-            units: Units::new(tables, Split::new(path)),
             thread_local: ThreadLocal::new(&file),
             lines: LineTables::default(),
             places_throughout: PlacesThroughout::default(),
             code: Code::new(&file),
-            symbols: Symbols::new(&file, beside.as_ref()),
-            unwind: UnwindTables::new(&file, debug),
+            symbols,
+            unwind,
+            units: LazyCell::new(Box::new(move || units(&debug_bytes, &debug_path, &path))),
         })
     }
 
@@ -110,6 +116,14 @@ pub(crate) fn all_sections(file: &object::File<'_>, name: &str) -> Bytes {
 pub(crate) fn read_file(path: &Path) -> Option<Vec<u8>> {
     let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
     is_file.then(|| std::fs::read(path).ok()).flatten()
+}
+
+/// What the file with the debug information of the one at a path says.
+fn units(bytes: &[u8], debug_path: &Path, path: &Path) -> Units {
+    let debug = object::File::parse(bytes).expect("it was a file of code before");
+    let mut dwarf = dwarf(&debug);
+    let shared = shared::find(&debug, debug_path, &mut dwarf);
+    Units::new(Tables::new(dwarf, shared), Split::new(path))
 }
 
 fn dwarf(file: &object::File<'_>) -> Dwarf {
