@@ -105,12 +105,12 @@ pub struct Code {
     pub view: View,
     /// Addresses that no thread passes without the supervisor.
     pub watched: BTreeSet<Address>,
-    /// Conditional branches at whose targets units go on.
-    taken: FxHashSet<(Address, Address, usize)>,
     /// Where units begin that are executed often when traced.
     longer: FxHashSet<Address>,
-    /// Where indirect branches mostly lead: each in the unit at an address that has it so many times
-    /// already.
+    /// Conditional branches at whose targets units go on: each in the unit at an address that has it
+    /// so many times already.
+    taken: FxHashSet<(Address, Address, usize)>,
+    /// Where indirect branches mostly lead, each in such a unit.
     leads_to: FxHashMap<(Address, Address, usize), Address>,
 }
 

@@ -231,13 +231,16 @@ mod tests {
     }
 
     #[test]
-    fn no_branch_is_turned_to_and_fro_and_no_unit_is_told_for_ever() {
+    fn a_branch_may_be_turned_back_but_no_unit_is_told_for_ever() {
         let mut directions = Directions::default();
         directions.learn(&kinds(false));
         directions.learn(&kinds(true));
-        let often = records(FIRST_UNIT_ID, 1000, 0);
-        let told: Vec<usize> = (0..5).map(|_| directions.read(&often).len()).collect();
-        assert_eq!(told, [1, 1, 1, 0, 0]);
-        assert_eq!(directions.read(&records(FIRST_UNIT_ID + 4, 1000, 0)), []);
+        let mut told = |first_id| {
+            let often = records(first_id, 1000, 0);
+            (0..5).flat_map(|_| directions.read(&often)).collect::<Vec<Anew>>()
+        };
+        let to = |way| Anew { turned: Some(Turned { branch: 0x1001, times: 0, way }), ..LONGER };
+        assert_eq!(told(FIRST_UNIT_ID), [LONGER, to(Way::Taken), to(Way::Taken)]);
+        assert_eq!(told(FIRST_UNIT_ID + 4), [to(Way::NotTaken); 2]);
     }
 }
