@@ -67,9 +67,13 @@ impl Supervisor {
         let mut planner = Planner::default();
         planner.instruction(&self.instruction_at(tid, registers.rip));
         let shapes = Arc::clone(&self.space_of(tid).code.borrow().shapes);
-        let mut shapes = shapes.write().expect("no panic");
-        let unit = shapes.number(planner.finish());
-        let id = shapes.id(&unit, 1);
+        // Nobody may hold them who waits for the reader, as whoever writes records may.
+        let (unit, id) = {
+            let mut shapes = shapes.write().expect("no panic");
+            let unit = shapes.number(planner.finish());
+            let id = shapes.id(&unit, 1);
+            (unit, id)
+        };
         let values = recorded(registers, 0).0;
         let needed = unit.shape.told.iter().flatten();
         let slots: Vec<u64> =

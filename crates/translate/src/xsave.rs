@@ -81,17 +81,20 @@ fn saving_all(insn: &Instruction) -> Option<Code> {
 const IN_USE: i64 = 512;
 const FORM: i64 = 520;
 
+/// `mov edx, eax; lahf; seto al`, and `add al, 0x7f; sahf`.
+const BITMAP_TO_EDX_FLAGS_TO_RAX: [u8; 6] = [0x89, 0xc2, 0x9f, 0x0f, 0x90, 0xc0];
+const FLAGS_FROM_RAX: [u8; 3] = [0x04, 0x7f, 0x9e];
+
 /// Clears the address of the last x87 instruction, which is one of the cache, if the bitmap in eax
 /// says that it was saved. Spoils rdx.
 fn forget_address(e: &mut Emitter, saved: &Instruction) -> Option<()> {
     let clear = Instruction::with2(x87::CLEAR, behind(saved, x87::SAVED_ADDRESS), 0).ok()?;
     let clear = encoded(&clear)?;
-    e.bytes(&[0x89, 0xc2]); // mov edx, eax
-    e.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    e.bytes(&BITMAP_TO_EDX_FLAGS_TO_RAX);
     e.bytes(&[0xf6, 0xc2, 1]); // test dl, 1
     e.bytes(&[0x74, clear.len() as u8]); // jz behind what clears
     e.bytes(&clear);
-    e.bytes(&[0x04, 0x7f, 0x9e]); // add al, 0x7f; sahf
+    e.bytes(&FLAGS_FROM_RAX);
     e.bytes(&[0x89, 0xd0]); // mov eax, edx
     Some(())
 }
@@ -99,11 +102,10 @@ fn forget_address(e: &mut Emitter, saved: &Instruction) -> Option<()> {
 /// Adds the bitmap in eax to the components in use. Spoils rax and rdx; the flags are kept in
 /// rax meanwhile.
 fn say_in_use(e: &mut Emitter, saved: &Instruction) -> Option<()> {
-    e.bytes(&[0x89, 0xc2]); // mov edx, eax
-    e.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    e.bytes(&BITMAP_TO_EDX_FLAGS_TO_RAX);
     let in_use = behind(saved, IN_USE);
     e.bytes(&encoded(&Instruction::with2(Code::Or_rm8_r8, in_use, Register::DL).ok()?)?);
-    e.bytes(&[0x04, 0x7f, 0x9e]); // add al, 0x7f; sahf
+    e.bytes(&FLAGS_FROM_RAX);
     Some(())
 }
 
