@@ -8,9 +8,8 @@ use crate::task::Tid;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
 use why_trace::shape::{Kind, Shared};
 use why_trace::{Counter, Totals};
 
@@ -26,9 +25,6 @@ const SAME: u32 = 48;
 const STRIDE: u64 = BUFFER_BYTES as u64 + PAGE;
 /// More than a few records of the supervisor's and system calls take.
 const ROOM: u64 = 256;
-/// A buffer may take long to be filled while much is new: so long the reader waits for it before it
-/// looks what it can learn meanwhile.
-const PATIENCE: Duration = Duration::from_millis(5);
 pub const SPAN: u64 = BUFFERS as u64 * STRIDE;
 
 /// Makes something of the trace of a process.
@@ -159,28 +155,17 @@ fn read_all(
 ) -> (Totals, Option<i32>) {
     let (mut counter, mut directions) = (Counter::new(), Directions::default());
     let mut learnt = 0;
-    let mut learn = |counter: &mut Counter,
-                     directions: &mut Directions,
-                     reader: &mut Option<Box<dyn TraceReader>>| {
-        // Whoever adds to them does not wait until they are learnt.
-        let new = shapes.read().expect("no writer panicked").kinds[learnt..].to_vec();
-        counter.learn(&new);
-        directions.learn(&new);
-        if let Some(reader) = reader {
-            reader.learn(&new);
-        }
-        learnt += new.len();
-    };
     // The other buffer is free from the start.
     let _ = empty.send(Vec::new());
-    loop {
-        let next = full.recv_timeout(PATIENCE);
-        learn(&mut counter, &mut directions, &mut reader);
-        let Range { start, end } = match next {
-            Ok(next) => next,
-            Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => break,
-        };
+    while let Ok(Range { start, end }) = full.recv() {
+        // Whoever adds to them does not wait until they are learnt.
+        let new = shapes.read().expect("no writer panicked").kinds[learnt..].to_vec();
+        learnt += new.len();
+        counter.learn(&new);
+        directions.learn(&new);
+        if let Some(reader) = &mut reader {
+            reader.learn(&new);
+        }
         assert!(start <= end && end <= BUFFERS * BUFFER_BYTES);
         // SAFETY: in bounds; the target does not write to this buffer before it is
         // reported empty.
