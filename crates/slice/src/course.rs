@@ -270,10 +270,7 @@ impl Course {
             true => unit.plan.compute(before, values),
             false => unit.plan.compute_part(before, executed, values),
         };
-        if !S::DETAILS {
-            room.clear();
-        }
-        let first = (room.decided.len(), room.sites.len(), room.restored.len());
+        room.clear();
         if S::DETAILS {
             room.sites.push(Site::new(0, thread.site()));
             room.decided.push(Deciding::new(0, thread.control.now()));
@@ -376,10 +373,10 @@ impl Course {
             thread: self.number,
             position: *position,
             count: executed,
-            decided: &room.decided[first.0..],
-            sites: &room.sites[first.1..],
+            decided: &room.decided,
+            sites: &room.sites,
             values,
-            restored: &room.restored[first.2..],
+            restored: &room.restored,
         });
         *position += executed as Position;
     }

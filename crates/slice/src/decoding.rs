@@ -3,6 +3,7 @@
 
 use crate::events::Events;
 use crate::finder::Finder;
+use crate::patterns::Book;
 use crate::region::{Region, RegionError};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -74,7 +75,7 @@ impl Region {
     pub(crate) fn each_chunk(
         &self,
         chunks: &[usize],
-        mut each: impl FnMut(&Events) -> Result<(), RegionError>,
+        mut each: impl FnMut(&Events, &Book) -> Result<(), RegionError>,
     ) -> Result<(), RegionError> {
         /// More would wait for the one who goes through them, and take memory.
         const MOST: usize = 4;
@@ -93,12 +94,15 @@ impl Region {
                 (to, from)
             };
             let workers: Vec<_> = (0..workers).map(worker).collect();
+            let mut book = Book::default();
             for number in 0..chunks.len() {
                 let (to, from) = &workers[number % workers.len()];
-                match from.recv().map_err(|_| RegionError::Damaged)?? {
-                    Decoded::Kept(events) => each(&events)?,
+                let decoded = from.recv().map_err(|_| RegionError::Damaged)??;
+                book.update(self.patterns());
+                match decoded {
+                    Decoded::Kept(events) => each(&events, &book)?,
                     Decoded::Room(events) => {
-                        each(&events)?;
+                        each(&events, &book)?;
                         let _ = to.send(events);
                     }
                 }

@@ -2,10 +2,10 @@
 
 use crate::calls::Told;
 use crate::control::Position;
-use crate::course::{Completions, Deciding, Executed, Restored, Room, Signal, Sink, Site, Wrote};
-use crate::finder::Finder;
+use crate::course::{Deciding, Restored, Signal, Site, Wrote};
 use crate::large;
-use crate::patterns::NONE;
+use crate::patterns::{Book, By, NONE};
+use crate::places::Place;
 use crate::units::{Known, Unit};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,70 +13,74 @@ use std::ops::Range;
 /// The position of what was never completed: no trace is so long.
 pub const NEVER: Position = 1 << 62;
 
-/// What happened, one behind the other. What belongs to an executed unit is where that of the one
-/// before ends.
+/// What happened, one behind the other.
 #[derive(Default)]
 pub struct Events {
-    all: Vec<Event>,
-    /// What happened besides, which is little.
-    others: Vec<Other>,
-    /// The threads that executed units.
-    threads: Vec<u64>,
+    /// Units that have a pattern: its number, the places of their accesses, how far away what is
+    /// told of them was, and the number again, for those who come from behind. What else happened
+    /// is there by its number alone, with a bit more.
+    pub(crate) all: Vec<u32>,
+    pub(crate) others: Vec<Other>,
+    /// The pages that places are in.
+    pub pages: Vec<u64>,
     /// Of all instructions: there are no gaps.
-    positions: Range<Position>,
-    of_units: Room,
-    /// Where the accesses of the units' plans were; where there are strings among them, behind that
-    /// the sizes of all.
-    accesses: Vec<u64>,
+    pub(crate) positions: Range<Position>,
+    /// The threads that executed the first and the last of them.
+    pub(crate) threads: Option<(u64, u64)>,
+    /// What is known of units that have no pattern.
+    pub(crate) accesses: Vec<u64>,
+    pub(crate) decided: Vec<Deciding>,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) restored: Vec<Restored>,
     pub passed_over: BTreeSet<u64>,
     /// The positions of instructions that were interrupted in the middle.
     pub interrupted: Vec<Position>,
 }
 
-/// There are many: they take little room.
-#[derive(Clone)]
-enum Event {
-    Executed(UnitExecuted),
-    /// By its number.
-    Other(u32),
-}
+/// Numbers of others have this bit, and no pattern's number has.
+pub(crate) const OTHER: u32 = 1 << 31;
 
 #[derive(Clone)]
-enum Other {
+pub(crate) enum Other {
+    /// Another thread goes on.
+    Turn {
+        from: u64,
+        to: u64,
+    },
+    Executed(UnitExecuted),
     Interrupted(Interrupted),
     Wrote(Wrote),
     Signal(Signal),
     Told(Told),
 }
 
-/// A unit, or a part of it.
+/// A unit without a pattern, or a part of it: how many instructions, and where what belongs to it
+/// is.
 #[derive(Clone)]
-struct UnitExecuted {
-    unit: u32,
-    pattern: u32,
-    /// By its number.
-    thread: u32,
-    /// How many instructions of it, and how much of what belongs to it.
-    count: u16,
-    accesses: u16,
-    decided: u16,
-    sites: u16,
-    restored: u16,
+pub(crate) struct UnitExecuted {
+    pub unit: u32,
+    pub count: u32,
+    /// Where the accesses of the unit's plan were; where there are strings among them, behind that
+    /// the sizes of all.
+    pub accesses: Range<u32>,
+    pub decided: Range<u32>,
+    pub sites: Range<u32>,
+    pub restored: Range<u32>,
 }
 
 /// A part of an instruction, the last of so many of a unit.
 #[derive(Clone)]
-struct Interrupted {
-    at: Position,
+pub(crate) struct Interrupted {
+    pub at: Position,
     /// Where the unit begins if the instruction is where it was completed.
-    position: Position,
-    thread: u64,
-    unit: usize,
-    count: usize,
-    decided: Vec<Deciding>,
-    sites: Vec<Site>,
-    starts: Vec<u64>,
-    sizes: Vec<u64>,
+    pub position: Position,
+    pub thread: u64,
+    pub unit: usize,
+    pub count: usize,
+    pub decided: Vec<Deciding>,
+    pub sites: Vec<Site>,
+    pub starts: Vec<u64>,
+    pub sizes: Vec<u64>,
 }
 
 /// Something that happened.
@@ -88,6 +92,47 @@ pub enum Happened<'a> {
     Wrote(&'a Wrote),
     Signal(&'a Signal),
     Told(&'a Told),
+}
+
+/// Somebody who goes through events with units that have a pattern as they are kept.
+pub trait Visitor {
+    fn over_alike(&mut self, alike: &Alike);
+
+    fn over_other(&mut self, happened: Happened);
+}
+
+/// A unit that was executed like others were.
+#[derive(Clone, Copy)]
+pub struct Alike<'a> {
+    /// The number of its pattern.
+    pub pattern: u32,
+    pub position: Position,
+    pub count: u32,
+    pub thread: u64,
+    /// Where its accesses were: places.
+    places: &'a [u32],
+    /// How far before it was what is told of it.
+    told: &'a [u32],
+}
+
+impl Alike<'_> {
+    /// Where an access was.
+    #[inline(always)]
+    pub fn place(&self, access: u16) -> Place {
+        Place(self.places[usize::from(access)])
+    }
+
+    /// When something was that is told.
+    #[inline(always)]
+    pub fn told(&self, number: u16) -> Position {
+        self.position - Position::from(self.told[usize::from(number)])
+    }
+
+    /// Behind its instructions.
+    #[inline(always)]
+    pub fn end(&self) -> Position {
+        self.position + Position::from(self.count)
+    }
 }
 
 /// A unit that was executed, with what is known of it.
@@ -144,38 +189,49 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Where what belongs to units begins and ends.
-#[derive(Clone, Copy, Default)]
-struct Cursor {
-    position: Position,
-    accesses: usize,
-    decided: usize,
-    sites: usize,
-    restored: usize,
+/// Makes records of units that are kept as their patterns tell: room for what belongs to one.
+#[derive(Default)]
+pub struct Unfolding {
+    starts: Vec<u64>,
+    decided: Vec<Deciding>,
+    restored: Vec<Restored>,
 }
 
-impl Cursor {
-    /// Behind a unit, if this is in front of it.
-    #[inline]
-    fn behind(self, executed: &UnitExecuted) -> Cursor {
-        Cursor {
-            position: self.position + Position::from(executed.count),
-            accesses: self.accesses + usize::from(executed.accesses),
-            decided: self.decided + usize::from(executed.decided),
-            sites: self.sites + usize::from(executed.sites),
-            restored: self.restored + usize::from(executed.restored),
-        }
-    }
-
-    /// In front of a unit, if this is behind it.
-    #[inline]
-    fn before(self, executed: &UnitExecuted) -> Cursor {
-        Cursor {
-            position: self.position - Position::from(executed.count),
-            accesses: self.accesses - usize::from(executed.accesses),
-            decided: self.decided - usize::from(executed.decided),
-            sites: self.sites - usize::from(executed.sites),
-            restored: self.restored - usize::from(executed.restored),
+impl Unfolding {
+    pub fn record<'a>(
+        &'a mut self,
+        alike: &Alike,
+        pages: &[u64],
+        book: &'a Book,
+        units: &'a [Unit],
+    ) -> Record<'a> {
+        let pattern = &*book.patterns[alike.pattern as usize];
+        let when = |by: By| match by {
+            By::Never => None,
+            By::Own(index) => Some(alike.position + index as Position),
+            By::Told(number) => Some(alike.told(number as u16)),
+        };
+        self.starts.clear();
+        self.starts.extend(alike.places.iter().map(|place| Place(*place).address(pages)));
+        self.decided.clear();
+        let decided = pattern.decided.iter();
+        self.decided.extend(decided.map(|(from, by)| Deciding::new(*from, when(*by))));
+        self.restored.clear();
+        let restored = pattern.restored.iter();
+        self.restored.extend(restored.filter_map(|(index, kept, saved)| {
+            when(*saved).map(|saved| Restored::new(*index, *kept, saved))
+        }));
+        Record {
+            unit: &units[pattern.unit],
+            pattern: alike.pattern,
+            position: alike.position,
+            count: pattern.count,
+            thread: alike.thread,
+            decided: &self.decided,
+            sites: &pattern.sites,
+            restored: &self.restored,
+            starts: &self.starts,
+            sizes: &[],
         }
     }
 }
@@ -185,99 +241,155 @@ impl Events {
     pub fn clear(&mut self) {
         self.all.clear();
         self.others.clear();
-        self.threads.clear();
+        self.pages.clear();
         self.positions = 0..0;
-        self.of_units.clear();
+        self.threads = None;
         self.accesses.clear();
+        self.decided.clear();
+        self.sites.clear();
+        self.restored.clear();
         self.passed_over.clear();
         self.interrupted.clear();
     }
 
     /// Room for about as much, to be kept.
     pub fn room_like(&self) -> Events {
-        let Room { decided, restored, sites } = &self.of_units;
-        Events {
-            all: large::room_like(&self.all),
-            of_units: Room {
-                decided: large::room_like(decided),
-                restored: large::room_like(restored),
-                sites: large::room_like(sites),
-            },
-            accesses: large::room_like(&self.accesses),
-            ..Events::default()
-        }
+        Events { all: large::room_like(&self.all), ..Events::default() }
     }
 
     /// How much memory that takes.
     pub fn size(&self) -> usize {
         size_of_val(self.all.as_slice())
             + size_of_val(self.others.as_slice())
+            + size_of_val(self.pages.as_slice())
             + size_of_val(self.accesses.as_slice())
-            + size_of_val(self.of_units.decided.as_slice())
-            + size_of_val(self.of_units.sites.as_slice())
-            + size_of_val(self.of_units.restored.as_slice())
+            + size_of_val(self.decided.as_slice())
+            + size_of_val(self.sites.as_slice())
+            + size_of_val(self.restored.as_slice())
     }
 
     /// In the order in which it happened.
-    #[inline]
-    pub fn forwards<'a>(&'a self, units: &'a [Unit]) -> impl Iterator<Item = Happened<'a>> {
-        let mut cursor = Cursor { position: self.positions.start, ..Cursor::default() };
-        self.all.iter().map(move |event| {
-            let before = cursor;
-            if let Event::Executed(executed) = event {
-                cursor = before.behind(executed);
+    pub fn forwards(&self, units: &[Unit], book: &Book, mut each: impl FnMut(&Happened)) {
+        let mut unfolding = Unfolding::default();
+        let (mut position, mut thread) = (self.positions.start, self.threads.map_or(0, |t| t.0));
+        let mut at = 0;
+        while let Some(number) = self.all.get(at).copied() {
+            if number & OTHER != 0 {
+                at += 1;
+                match &self.others[(number & !OTHER) as usize] {
+                    Other::Turn { to, .. } => thread = *to,
+                    other => {
+                        each(&self.happened(other, units, thread, position));
+                        position += other.count();
+                    }
+                }
+                continue;
             }
-            self.happened(event, units, before)
-        })
+            let alike = self.alike(number, at, book, thread, position);
+            let record = unfolding.record(&alike, &self.pages, book, units);
+            each(&Happened::Executed(record));
+            (at, position) = (at + alike.words(), alike.end());
+        }
     }
 
     /// The last first.
     #[inline]
-    pub fn backwards<'a>(&'a self, units: &'a [Unit]) -> impl Iterator<Item = Happened<'a>> {
-        let mut cursor = Cursor {
-            position: self.positions.end,
-            accesses: self.accesses.len(),
-            decided: self.of_units.decided.len(),
-            sites: self.of_units.sites.len(),
-            restored: self.of_units.restored.len(),
-        };
-        self.all.iter().rev().map(move |event| {
-            if let Event::Executed(executed) = event {
-                cursor = cursor.before(executed);
+    pub fn backwards(&self, units: &[Unit], book: &Book, visitor: &mut impl Visitor) {
+        let (mut position, mut thread) = (self.positions.end, self.threads.map_or(0, |t| t.1));
+        let mut end = self.all.len();
+        while let Some(last) = end.checked_sub(1) {
+            let number = self.all[last];
+            if number & OTHER != 0 {
+                end = last;
+                match &self.others[(number & !OTHER) as usize] {
+                    Other::Turn { from, .. } => thread = *from,
+                    other => {
+                        position -= other.count();
+                        visitor.over_other(self.happened(other, units, thread, position));
+                    }
+                }
+                continue;
             }
-            self.happened(event, units, cursor)
-        })
+            let sizes = book.sizes(number);
+            end -= 2 + usize::from(sizes.accesses) + usize::from(sizes.told);
+            position -= Position::from(sizes.count);
+            visitor.over_alike(&self.alike(number, end, book, thread, position));
+        }
     }
 
-    // A record that is returned would be copied, which takes longer than to look at it.
+    /// The unit with a pattern that is there.
     #[inline(always)]
-    fn happened<'a>(&'a self, event: &'a Event, units: &'a [Unit], at: Cursor) -> Happened<'a> {
-        let executed = match event {
-            Event::Executed(executed) => executed,
-            Event::Other(number) => match &self.others[*number as usize] {
-                Other::Interrupted(part) => return part.happened(units),
-                Other::Wrote(wrote) => return Happened::Wrote(wrote),
-                Other::Signal(signal) => return Happened::Signal(signal),
-                Other::Told(told) => return Happened::Told(told),
-            },
+    fn alike(
+        &self,
+        pattern: u32,
+        at: usize,
+        book: &Book,
+        thread: u64,
+        position: Position,
+    ) -> Alike<'_> {
+        let sizes = book.sizes(pattern);
+        let told = at + 1 + usize::from(sizes.accesses);
+        Alike {
+            pattern,
+            position,
+            count: sizes.count.into(),
+            thread,
+            places: &self.all[at + 1..told],
+            told: &self.all[told..told + usize::from(sizes.told)],
+        }
+    }
+
+    fn happened<'a>(
+        &'a self,
+        other: &'a Other,
+        units: &'a [Unit],
+        thread: u64,
+        position: Position,
+    ) -> Happened<'a> {
+        fn of<'a, T>(list: &'a [T], range: &Range<u32>) -> &'a [T] {
+            &list[range.start as usize..range.end as usize]
+        }
+        let executed = match other {
+            Other::Executed(executed) => executed,
+            Other::Interrupted(part) => return part.happened(units),
+            Other::Wrote(wrote) => return Happened::Wrote(wrote),
+            Other::Signal(signal) => return Happened::Signal(signal),
+            Other::Told(told) => return Happened::Told(told),
+            Other::Turn { .. } => unreachable!("whoever goes through events knows of turns"),
         };
-        let end = at.behind(executed);
         let unit = &units[executed.unit as usize];
-        let accesses = &self.accesses[at.accesses..end.accesses];
+        let accesses = of(&self.accesses, &executed.accesses);
         let planned = if unit.has_strings { accesses.len() / 2 } else { accesses.len() };
         let (starts, sizes) = accesses.split_at(planned);
         Happened::Executed(Record {
             unit,
-            pattern: executed.pattern,
-            position: at.position,
-            count: executed.count.into(),
-            thread: self.threads[executed.thread as usize],
-            decided: &self.of_units.decided[at.decided..end.decided],
-            sites: &self.of_units.sites[at.sites..end.sites],
-            restored: &self.of_units.restored[at.restored..end.restored],
+            pattern: NONE,
+            position,
+            count: executed.count as usize,
+            thread,
+            decided: of(&self.decided, &executed.decided),
+            sites: of(&self.sites, &executed.sites),
+            restored: of(&self.restored, &executed.restored),
             starts,
             sizes,
         })
+    }
+}
+
+impl Alike<'_> {
+    /// How many words are kept of it.
+    fn words(&self) -> usize {
+        2 + self.places.len() + self.told.len()
+    }
+}
+
+impl Other {
+    /// How many instructions were executed.
+    fn count(&self) -> Position {
+        match self {
+            Other::Executed(executed) => executed.count.into(),
+            _ => 0,
+        }
     }
 }
 
@@ -296,120 +408,5 @@ impl Interrupted {
             sizes: &self.sizes,
         };
         Happened::Interrupted(record, self.at)
-    }
-}
-
-/// Notes what happens.
-pub struct Noting<'a, 'p> {
-    pub units: &'a [Unit],
-    /// None if nobody asks for patterns.
-    pub patterns: Option<&'a mut Finder<'p>>,
-    pub completions: &'a Completions,
-    pub events: &'a mut Events,
-}
-
-impl Events {
-    fn add(&mut self, other: Other) {
-        self.all.push(Event::Other(self.others.len() as u32));
-        self.others.push(other);
-    }
-
-    /// The number of a thread.
-    #[inline]
-    fn thread(&mut self, thread: u64) -> u32 {
-        let number = match self.threads.iter().rposition(|other| *other == thread) {
-            Some(number) => number,
-            None => {
-                self.threads.push(thread);
-                self.threads.len() - 1
-            }
-        };
-        number as u32
-    }
-
-    /// What is known of the units that will be noted.
-    pub fn take_room(&mut self) -> Room {
-        std::mem::take(&mut self.of_units)
-    }
-
-    /// What was known of those that were.
-    pub fn put_room(&mut self, room: Room) {
-        self.of_units = room;
-    }
-}
-
-impl Sink for Noting<'_, '_> {
-    const DETAILS: bool = true;
-
-    fn executed(&mut self, executed: Executed<'_>) {
-        let Executed { unit: number, thread, position, count, values, .. } = executed;
-        let unit = &self.units[number];
-        let events = &mut *self.events;
-        let first = events.accesses.len();
-        let planned = &unit.plan.accesses[..unit.first_access[count]];
-        match unit.has_strings {
-            false => {
-                let starts = &unit.starts[..planned.len()];
-                events.accesses.extend(starts.iter().map(|start| start.of(values)));
-            }
-            true => events.accesses.extend(planned.iter().map(|access| access.start(values))),
-        }
-        let starts = &events.accesses[first..];
-        let patterns = self.patterns.as_mut();
-        let pattern = patterns.map_or(NONE, |patterns| patterns.find(unit, &executed, starts));
-        if unit.has_strings {
-            events.accesses.extend(planned.iter().map(|access| access.range(values).1));
-        }
-        let thread = events.thread(thread);
-        if events.positions.is_empty() {
-            events.positions = position..position;
-        }
-        events.positions.end = position + count as Position;
-        events.all.push(Event::Executed(UnitExecuted {
-            thread,
-            unit: number as u32,
-            pattern,
-            count: count as u16,
-            accesses: (events.accesses.len() - first) as u16,
-            decided: executed.decided.len() as u16,
-            sites: executed.sites.len() as u16,
-            restored: executed.restored.len() as u16,
-        }));
-        for index in unit.plan.unplanned.iter().filter(|index| usize::from(**index) < count) {
-            events.passed_over.insert(unit.instructions[usize::from(*index)].address);
-        }
-    }
-
-    fn interrupted(&mut self, executed: Executed<'_>) {
-        let Executed { unit, thread, position, count, decided, sites, values, .. } = executed;
-        let before = count as Position - 1;
-        let at = position + before;
-        let completed = self.completions.find(at, thread);
-        let known = &self.units[unit];
-        let planned = &known.plan.accesses[..known.first_access[count]];
-        self.events.interrupted.push(at);
-        self.events.add(Other::Interrupted(Interrupted {
-            at,
-            position: completed.and_then(|by| by.checked_sub(before)).unwrap_or(NEVER),
-            thread,
-            unit,
-            count,
-            decided: decided.to_vec(),
-            sites: sites.to_vec(),
-            starts: planned.iter().map(|access| access.start(values)).collect(),
-            sizes: planned.iter().map(|access| access.range(values).1).collect(),
-        }));
-    }
-
-    fn signal(&mut self, signal: Signal) {
-        self.events.add(Other::Signal(signal));
-    }
-
-    fn told(&mut self, told: Told) {
-        self.events.add(Other::Told(told));
-    }
-
-    fn wrote(&mut self, wrote: Wrote) {
-        self.events.add(Other::Wrote(wrote));
     }
 }

@@ -7,6 +7,7 @@
 use crate::control::Position;
 use crate::course::Moment;
 use crate::events::{Events, Happened as Told, Record};
+use crate::patterns::Book;
 use crate::region::{Region, RegionError};
 use crate::units::Unit;
 use iced_x86::{Code, Instruction, InstructionInfoFactory, UsedMemory};
@@ -199,17 +200,15 @@ impl Excerpt {
             region.read(self.chunk, None, &mut events)?;
             self.chunk += 1;
             self.interrupted.extend(&events.interrupted);
-            for told in events.forwards(&region.units) {
-                match told {
-                    Told::Executed(record) => self.add(&record),
-                    Told::Wrote(wrote) => {
-                        let (at, bytes) = (wrote.at, wrote.bytes.clone());
-                        self.happened.push_back(Happened::Kernel { at, bytes });
-                    }
-                    // What was interrupted is executed in any case, as far as it came.
-                    Told::Interrupted(..) | Told::Signal(_) | Told::Told(_) => {}
+            events.forwards(&region.units, &Book::default(), |told| match told {
+                Told::Executed(record) => self.add(record),
+                Told::Wrote(wrote) => {
+                    let (at, bytes) = (wrote.at, wrote.bytes.clone());
+                    self.happened.push_back(Happened::Kernel { at, bytes });
                 }
-            }
+                // What was interrupted is executed in any case, as far as it came.
+                Told::Interrupted(..) | Told::Signal(_) | Told::Told(_) => {}
+            });
         }
         Ok(self.happened.front())
     }

@@ -11,13 +11,13 @@ impl Region {
         // A unit is executed from its first instruction on.
         let mut executed: FxHashMap<*const _, usize> = FxHashMap::default();
         let chunks: Vec<usize> = (0..self.chunks.len()).collect();
-        self.each_chunk(&chunks, |events| {
-            for happened in events.forwards(&self.units) {
+        self.each_chunk(&chunks, |events, book| {
+            events.forwards(&self.units, book, |happened| {
                 if let Happened::Executed(record) = happened {
                     let most = executed.entry(std::ptr::from_ref(record.unit)).or_default();
                     *most = record.count.max(*most);
                 }
-            }
+            });
             Ok(())
         })?;
         let instructions = self.units.iter().flat_map(|unit| {

@@ -3,7 +3,8 @@
 
 use crate::control::Position;
 use crate::course::Executed;
-use crate::patterns::{Apart, NONE, Patterns};
+use crate::patterns::{Crossing, NONE, Pattern, Patterns};
+use crate::places::Numbering;
 use crate::units::Unit;
 use rustc_hash::FxHashMap;
 
@@ -13,6 +14,8 @@ pub struct Finder<'a> {
     key: Vec<u64>,
     /// The last descriptions of ids that are longer than others.
     long: FxHashMap<usize, Box<[u64]>>,
+    /// The pages of the chunk that is read.
+    pub numbering: Numbering,
 }
 
 /// Longer descriptions are rare.
@@ -22,57 +25,50 @@ const SHORT: usize = 4;
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct OfId<'a> {
-    state: State,
+    is_new: bool,
     /// See [`crate::patterns::Crossing`].
     hides: bool,
     /// How the last record was described, and its number.
     length: u8,
     number: u32,
     last: [u64; SHORT],
-    apart: &'a [Apart],
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    New,
-    /// They have no patterns.
-    Unlike,
-    Known,
+    /// None if they have no patterns.
+    crossing: Option<&'a Crossing>,
 }
 
 impl<'a> Finder<'a> {
     pub fn of(all: &'a Patterns) -> Finder<'a> {
         let new = OfId {
-            state: State::New,
+            is_new: true,
             hides: false,
             length: 0,
             number: NONE,
             last: [0; SHORT],
-            apart: &[],
+            crossing: None,
         };
         let by_id = vec![new; all.crossings.len()];
-        Finder { all, by_id, key: Vec::new(), long: FxHashMap::default() }
+        let (key, long, numbering) = (Vec::new(), FxHashMap::default(), Numbering::default());
+        Finder { all, by_id, key, long, numbering }
     }
 
     /// The number of a record's pattern.
     #[inline]
     pub fn find(&mut self, unit: &Unit, executed: &Executed, starts: &[u64]) -> u32 {
         let id = unit.first_id + executed.count;
-        if self.by_id[id].state == State::New {
+        if self.by_id[id].is_new {
             self.meet(id, unit, executed.count);
         }
         let of_id = &self.by_id[id];
-        if of_id.state == State::Unlike {
-            return NONE;
-        }
+        let Some(crossing) = of_id.crossing else { return NONE };
         describe(&mut self.key, id, of_id.hides, executed);
-        if !of_id.apart.iter().all(|apart| apart.is_met(starts)) {
+        if !crossing.is_apart(starts) {
             describe_overlaps(&mut self.key, unit, starts);
         }
         let last = of_id.last.get(..usize::from(of_id.length));
         let last = last.unwrap_or_else(|| self.long.get(&id).map_or(&[], |last| last));
         if !last.iter().eq(&self.key) {
-            self.turn_to_other(id);
+            let hides = of_id.hides;
+            self.turn_to_other(id, || Pattern::of(executed, starts.len(), hides));
         }
         self.by_id[id].number
     }
@@ -80,17 +76,15 @@ impl<'a> Finder<'a> {
     #[cold]
     fn meet(&mut self, id: usize, unit: &Unit, count: usize) {
         let of_id = &mut self.by_id[id];
-        of_id.state = State::Unlike;
-        if let Some(crossing) = self.all.crossing(unit, count) {
-            (of_id.state, of_id.hides) = (State::Known, crossing.hides);
-            of_id.apart = &crossing.apart;
-        }
+        of_id.is_new = false;
+        of_id.crossing = self.all.crossing(unit, count);
+        of_id.hides = of_id.crossing.is_some_and(|crossing| crossing.hides);
     }
 
     /// The last record of an id is described so now.
-    fn turn_to_other(&mut self, id: usize) {
+    fn turn_to_other(&mut self, id: usize, pattern: impl FnOnce() -> Pattern) {
         let of_id = &mut self.by_id[id];
-        of_id.number = self.all.number(&self.key);
+        of_id.number = self.all.number(&self.key, pattern);
         of_id.length = self.key.len().min(SHORT + 1) as u8;
         match of_id.last.get_mut(..self.key.len()) {
             Some(last) => last.copy_from_slice(&self.key),

@@ -1,5 +1,6 @@
 //! A set of bytes of memory, and who put each into it.
 
+use crate::places::Place;
 use crate::wanted::Wanter;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
@@ -13,14 +14,24 @@ const RECENT: usize = 1 << 12;
 
 const WORDS: usize = (PAGE / WORD) as usize;
 
+/// So many bytes share the number of who put them into the set, as nearly all have the same.
+const SHARING: usize = 4;
+const SHARES: usize = WORD as usize / SHARING;
+
 pub struct Memory {
     /// A bit for each byte, page by page. The first page is no page's: nothing is ever in it.
     words: Vec<u64>,
-    /// Who put each byte into the set, if anybody asks.
-    wanters: Vec<[Wanter; WORD as usize]>,
+    /// Who put bytes into the set, if anybody asks; and where not all that share are of the same.
+    wanters: Vec<[Wanter; SHARES]>,
+    mixed: FxHashMap<usize, [Wanter; SHARING]>,
     /// Where the words of each page begin.
     pages: FxHashMap<u64, u32>,
     recent: Box<[Cell<(u64, u32)>; RECENT]>,
+    /// The pages that places are in ([`crate::places`]), by their numbers, and their numbers;
+    places: Vec<u64>,
+    numbered: FxHashMap<u64, u32>,
+    /// and where the words of each begin.
+    firsts: Vec<u32>,
     /// Whether anybody asks for who it was.
     asks: bool,
 }
@@ -31,8 +42,12 @@ impl Memory {
         let mut memory = Memory {
             words: Vec::new(),
             wanters: Vec::new(),
+            mixed: FxHashMap::default(),
             pages: FxHashMap::default(),
             recent: recent.try_into().expect("it is so long"),
+            places: Vec::new(),
+            numbered: FxHashMap::default(),
+            firsts: Vec::new(),
             asks,
         };
         memory.add_words();
@@ -70,7 +85,7 @@ impl Memory {
         let first = self.words.len();
         self.words.resize(first + WORDS, 0);
         if self.asks {
-            self.wanters.resize(first + WORDS, [Wanter::default(); WORD as usize]);
+            self.wanters.resize(first + WORDS, [Wanter::default(); SHARES]);
         }
         first
     }
@@ -80,7 +95,62 @@ impl Memory {
         let first = self.add_words();
         self.pages.insert(number, first as u32);
         self.recent(number).set((number, first as u32));
+        if let Some(numbered) = self.numbered.get(&number) {
+            self.firsts[*numbered as usize] = first as u32;
+        }
         first
+    }
+
+    /// Places are in these pages from now on.
+    pub fn turn_to_pages(&mut self, pages: &[u64]) {
+        self.places.clear();
+        self.places.extend_from_slice(pages);
+        self.numbered.clear();
+        self.numbered.extend(pages.iter().copied().zip(0..));
+        self.firsts.clear();
+        self.firsts.extend(pages.iter().map(|page| self.pages.get(page).copied().unwrap_or(0)));
+    }
+
+    /// Where the word with the byte at a place is.
+    #[inline(always)]
+    fn index_of(&self, place: Place) -> usize {
+        self.firsts[place.page()] as usize + place.within() / WORD as usize
+    }
+
+    /// Which of some of the next bytes of a page belong to the set.
+    #[inline(always)]
+    pub fn some_at(&self, place: Place, mask: u64) -> u64 {
+        let (index, shift) = (self.index_of(place), place.within() as u64 % WORD);
+        let found = self.words[index] >> shift;
+        match mask << shift >> shift == mask {
+            true => found & mask,
+            false => (found | self.words[index + 1] << (WORD - shift)) & mask,
+        }
+    }
+
+    /// These of the next bytes of a page do not belong to the set any more.
+    #[inline(always)]
+    pub fn remove_at(&mut self, place: Place, mask: u64) {
+        let index = self.index_of(place);
+        let (low, high) = at_words(place.within() as u64, mask);
+        self.words[index] &= !low;
+        if high != 0 {
+            self.words[index + 1] &= !high;
+        }
+    }
+
+    /// These of the next bytes of a page belong to the set; those that did not because of somebody.
+    #[inline(always)]
+    pub fn add_at(&mut self, place: Place, mask: u64, wanter: Wanter) {
+        let mut index = self.index_of(place);
+        if index < WORDS {
+            index += self.add_page(self.places[place.page()]);
+        }
+        let (low, high) = at_words(place.within() as u64, mask);
+        self.add_to_word(index, low, wanter);
+        if high != 0 {
+            self.add_to_word(index + 1, high, wanter);
+        }
     }
 
     /// Which of at most 64 bytes belong to the set.
@@ -126,28 +196,58 @@ impl Memory {
     #[inline(always)]
     pub fn add_some(&mut self, at: u64, mask: u64, wanter: Wanter) {
         let (low, high) = at_words(at, mask);
-        self.add_to_word(at, low, wanter);
+        self.add_to(at, low, wanter);
         if high != 0 {
-            self.add_to_next_word(at, high, wanter);
+            self.add_to(at.wrapping_add(WORD), high, wanter);
         }
     }
 
-    #[cold]
-    fn add_to_next_word(&mut self, at: u64, mask: u64, wanter: Wanter) {
-        self.add_to_word(at.wrapping_add(WORD), mask, wanter);
-    }
-
-    #[inline(always)]
-    fn add_to_word(&mut self, at: u64, mask: u64, wanter: Wanter) {
+    #[inline]
+    fn add_to(&mut self, at: u64, mask: u64, wanter: Wanter) {
         let mut index = self.index(at);
         if index < WORDS {
             index += self.add_page(at / PAGE);
         }
+        self.add_to_word(index, mask, wanter);
+    }
+
+    #[inline(always)]
+    fn add_to_word(&mut self, index: usize, mask: u64, wanter: Wanter) {
         let word = &mut self.words[index];
-        let new = mask & !*word;
+        let (before, new) = (*word, mask & !*word);
         *word |= mask;
-        if let Some(wanters) = self.wanters.get_mut(index) {
-            wanted_by(wanters, new, wanter);
+        if !self.asks || new == 0 {
+            return;
+        }
+        let first = new.trailing_zeros();
+        let shares = &mut self.wanters[index][first as usize / SHARING..];
+        // Most are a register or half of one.
+        match (first as usize % SHARING, new >> first) {
+            (0, 0xff) => shares[..2].fill(wanter),
+            (0, 0xf) => shares[0] = wanter,
+            _ => self.put_by(index, before, new, wanter),
+        }
+    }
+
+    /// Somebody has put bytes of a word into the set, where others were before.
+    #[inline(never)]
+    fn put_by(&mut self, index: usize, before: u64, new: u64, wanter: Wanter) {
+        let mut left = new;
+        while left != 0 {
+            let share = left.trailing_zeros() as usize / SHARING;
+            let all = bits(SHARING as u32) << (share * SHARING);
+            let who = &mut self.wanters[index][share];
+            if before & all == 0 {
+                *who = wanter;
+            } else if *who != wanter {
+                let single = std::mem::replace(who, Wanter::MIXED);
+                let mixed = self.mixed.entry(index * SHARES + share).or_default();
+                if single != Wanter::MIXED {
+                    *mixed = [single; SHARING];
+                }
+                each_bit((left & all) >> (share * SHARING), |bit| mixed[bit as usize] = wanter);
+            }
+            left &= !all;
         }
     }
 
@@ -202,12 +302,18 @@ impl Memory {
     }
 
     fn who_at(&self, index: usize, byte: usize) -> Wanter {
-        self.wanters.get(index).map(|wanters| wanters[byte]).unwrap_or_default()
+        match self.wanters.get(index).map(|wanters| wanters[byte / SHARING]) {
+            Some(Wanter::MIXED) => self.mixed[&(index * SHARES + byte / SHARING)][byte % SHARING],
+            single => single.unwrap_or_default(),
+        }
     }
 
     /// How much memory that takes.
     pub fn size(&self) -> usize {
-        size_of_val(self.words.as_slice()) + size_of_val(self.wanters.as_slice())
+        const MIXED: usize = size_of::<(usize, [Wanter; SHARING])>();
+        size_of_val(self.words.as_slice())
+            + size_of_val(self.wanters.as_slice())
+            + self.mixed.len() * MIXED
     }
 
     pub fn is_empty(&self) -> bool {
@@ -246,32 +352,6 @@ pub fn each_bit(mut mask: u64, mut each: impl FnMut(u32)) {
     while mask != 0 {
         each(mask.trailing_zeros());
         mask &= mask - 1;
-    }
-}
-
-/// Somebody wants those of 64 bytes that have a bit.
-#[inline(always)]
-pub fn wanted_by(wanters: &mut [Wanter; WORD as usize], mask: u64, wanter: Wanter) {
-    if mask == 0 {
-        return;
-    }
-    let first = mask.trailing_zeros();
-    let from = &mut wanters[first as usize..];
-    // Most are a register or half of one, or as many bytes.
-    match mask >> first {
-        0xff => from.first_chunk_mut::<8>().expect("they are there").fill(wanter),
-        0xf => from.first_chunk_mut::<4>().expect("they are there").fill(wanter),
-        _ => others_wanted_by(wanters, mask, wanter),
-    }
-}
-
-#[inline(never)]
-fn others_wanted_by(wanters: &mut [Wanter; WORD as usize], mut mask: u64, wanter: Wanter) {
-    while mask != 0 {
-        let first = mask.trailing_zeros();
-        let count = (mask >> first).trailing_ones();
-        wanters[first as usize..(first + count) as usize].fill(wanter);
-        mask &= !(bits(count) << first);
     }
 }
 

@@ -30,8 +30,13 @@ impl<T: Copy + Default> Paged<T> {
         page[index % PAGE] = value;
     }
 
-    /// What is there from here on is needed no more.
+    /// Whether some of what is there from here on is still kept.
     #[inline]
+    pub fn may_pass(&self, index: usize) -> bool {
+        self.passed > index / PAGE + 1
+    }
+
+    /// What is there from here on is needed no more.
     pub fn pass(&mut self, index: usize) {
         let page = index / PAGE + 1;
         while self.passed > page {

@@ -4,18 +4,21 @@
 //! which instruction brought back what, what decided over which, which call is shown for them. The
 //! second is found when a record is read, and has a number, so that nobody has to look at it again.
 
+use crate::control::Position;
+use crate::course::{Executed, Site};
 use crate::events::Record;
+use crate::saves::Kept;
 use crate::units::Unit;
 use crate::wanted::{Wanted, Wanter, cell_words};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use why_effects::{Cell, Place};
 
 /// Instructions have a bit in a mask, and so do the bytes of an access.
 pub const MOST: usize = 64;
 
-/// More pairs of accesses are not worth looking at for each record.
+/// More pairs of accesses are not worth looking at.
 const MOST_APART: usize = 1 << 10;
 
 /// More patterns are not told apart.
@@ -30,17 +33,22 @@ pub struct Crossing {
     pub tests: Vec<Test>,
     /// What stands for its accesses: somewhere else what is at one address now may be at two.
     pub stand_ins: Vec<u64>,
-    /// A write, and a later access that may but need not be to the same memory.
+    /// Writes, and later accesses that may but need not be to the same memory.
     pub apart: Vec<Apart>,
+    /// The same for all together that move with each other: if these are apart, so are those.
+    pub all_apart: Vec<Apart>,
     /// Some of its instructions are not shown: then what is shown for them counts, too.
     pub hides: bool,
 }
 
+/// A write, and another access, which begins so far behind the one that is named.
+#[derive(Clone, Copy)]
 pub struct Apart {
     write: u16,
     access: u16,
-    write_size: u16,
-    access_size: u16,
+    plus: u64,
+    write_size: u64,
+    access_size: u64,
 }
 
 /// Something that a unit may make.
@@ -88,8 +96,9 @@ impl Crossing {
                         apart.extend(may_be.map(|at| Apart {
                             write: access as u16,
                             access: at as u16,
-                            write_size: size(access),
-                            access_size: size(at),
+                            plus: 0,
+                            write_size: size(access).into(),
+                            access_size: size(at).into(),
                         }));
                     }
                     Place::String { .. } => return None,
@@ -102,21 +111,62 @@ impl Crossing {
         let cells = cells.into_iter().map(|(word, mask)| Test::Cells { word, mask });
         let tests = cells.chain(bytes).collect();
         let hides = instructions.iter().any(|insn| !insn.shown);
-        Some(Crossing { tests, stand_ins, apart, hides })
+        let moves_with = |one: u16, other: u16| {
+            accesses[usize::from(one)].moves_with(&accesses[usize::from(other)])
+        };
+        let all_apart = all_apart(&apart, moves_with, &stand_ins);
+        Some(Crossing { tests, stand_ins, apart, all_apart, hides })
     }
 
     /// Whether no access is to the same memory as an earlier write unless it always is.
+    #[inline]
     pub fn is_apart(&self, starts: &[u64]) -> bool {
-        self.apart.iter().all(|apart| apart.is_met(starts))
+        self.all_apart.iter().all(|apart| apart.is_met(starts))
+            || self.apart.iter().all(|apart| apart.is_met(starts))
     }
+}
+
+/// One for all that are of accesses which move with each other.
+fn all_apart(
+    apart: &[Apart],
+    moves_with: impl Fn(u16, u16) -> bool,
+    stand_ins: &[u64],
+) -> Vec<Apart> {
+    // How far two accesses that move with each other are from each other.
+    let away =
+        |from: u16, to: u16| stand_ins[usize::from(to)].wrapping_sub(stand_ins[usize::from(from)]);
+    let mut all: Vec<(Apart, Range<i64>, Range<i64>)> = Vec::new();
+    for one in apart {
+        let same = all.iter_mut().find(|(first, ..)| {
+            moves_with(first.write, one.write) && moves_with(first.access, one.access)
+        });
+        let first = same.as_ref().map_or(*one, |(first, ..)| *first);
+        let range = |start: u64, size: u64| start as i64..(start as i64 + size as i64);
+        let write = range(away(first.write, one.write), one.write_size);
+        let access = range(away(first.access, one.access), one.access_size);
+        match same {
+            Some((_, writes, accesses)) => {
+                *writes = writes.start.min(write.start)..writes.end.max(write.end);
+                *accesses = accesses.start.min(access.start)..accesses.end.max(access.end);
+            }
+            None => all.push((first, write, access)),
+        }
+    }
+    let apart = |(first, writes, accesses): (Apart, Range<i64>, Range<i64>)| Apart {
+        plus: (accesses.start - writes.start) as u64,
+        write_size: (writes.end - writes.start) as u64,
+        access_size: (accesses.end - accesses.start) as u64,
+        ..first
+    };
+    all.into_iter().map(apart).collect()
 }
 
 impl Apart {
     #[inline]
     pub fn is_met(&self, starts: &[u64]) -> bool {
-        let (write, access) = (starts[usize::from(self.write)], starts[usize::from(self.access)]);
-        access.wrapping_sub(write) >= self.write_size.into()
-            && write.wrapping_sub(access) >= self.access_size.into()
+        let access = starts[usize::from(self.access)].wrapping_add(self.plus);
+        let behind = access.wrapping_sub(starts[usize::from(self.write)]);
+        behind >= self.write_size && behind.wrapping_neg() >= self.access_size
     }
 }
 
@@ -156,11 +206,80 @@ fn add_cells(to: &mut Vec<(u16, u64)>, cells: &Range<Cell>) {
     }
 }
 
+/// What all records of a number have in common, so that it need not be told for each.
+pub struct Pattern {
+    pub unit: usize,
+    /// How many of its instructions were executed.
+    pub count: usize,
+    /// How many accesses they made.
+    pub accesses: usize,
+    /// From which instruction on who decided,
+    pub decided: Box<[(usize, By)]>,
+    /// and which instructions brought which register back, and when it was put aside.
+    pub restored: Box<[(usize, Kept, By)]>,
+    /// From which instruction on which call is shown for those that are not, if any is not.
+    pub sites: Box<[Site]>,
+    /// How many of those above are told for each record.
+    pub told: usize,
+}
+
+/// When something was that belongs to a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    Never,
+    /// One of its own instructions.
+    Own(usize),
+    /// Before it: which of those that are told.
+    Told(usize),
+}
+
+impl Pattern {
+    pub fn of(executed: &Executed, accesses: usize, hides: bool) -> Pattern {
+        let mut told = 0;
+        let mut by = |at: Option<Position>| match at {
+            None => By::Never,
+            Some(at) if at >= executed.position => By::Own((at - executed.position) as usize),
+            Some(_) => {
+                told += 1;
+                By::Told(told - 1)
+            }
+        };
+        let decided = executed.decided.iter().map(|d| (d.from(), by(d.by()))).collect();
+        let restored = executed.restored.iter();
+        let restored = restored.map(|r| (r.by(), r.kept(), by(Some(r.saved())))).collect();
+        let sites = if hides { executed.sites } else { &[] };
+        let (unit, count) = (executed.unit, executed.count);
+        Pattern { unit, count, accesses, decided, restored, sites: sites.into(), told }
+    }
+
+    /// How far before a record is what is told of it, in the order of their numbers; false if one
+    /// is too far.
+    #[inline]
+    pub fn tell(executed: &Executed, told: &mut Vec<u32>) -> bool {
+        let mut is_near = true;
+        let mut tell = |at: Position| {
+            if let Some(back) = executed.position.checked_sub(at).filter(|back| *back > 0) {
+                is_near &= back <= u32::MAX.into();
+                told.push(back as u32);
+            }
+        };
+        executed.decided.iter().filter_map(|decided| decided.by()).for_each(&mut tell);
+        executed.restored.iter().for_each(|restored| tell(restored.saved()));
+        is_near
+    }
+}
+
 /// All of a region.
 pub struct Patterns {
     /// By the ids of records.
     pub crossings: Vec<OnceLock<Option<Box<Crossing>>>>,
-    numbers: Mutex<FxHashMap<Box<[u64]>, u32>>,
+    all: Mutex<All>,
+}
+
+#[derive(Default)]
+struct All {
+    numbers: FxHashMap<Box<[u64]>, u32>,
+    patterns: Vec<Arc<Pattern>>,
 }
 
 impl Patterns {
@@ -168,7 +287,7 @@ impl Patterns {
         let ids = units.iter().map(|unit| unit.instructions.len() + 1).sum();
         let mut crossings = Vec::new();
         crossings.resize_with(ids, OnceLock::new);
-        Patterns { crossings, numbers: Mutex::default() }
+        Patterns { crossings, all: Mutex::default() }
     }
 
     /// What is the same for all records of an id.
@@ -177,18 +296,58 @@ impl Patterns {
         crossing.get_or_init(|| Crossing::of(unit, count).map(Box::new)).as_deref()
     }
 
+    fn all(&self) -> MutexGuard<'_, All> {
+        // Nobody panics with the lock; and if, what is there is whole.
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The number of what is described so.
-    pub fn number(&self, key: &[u64]) -> u32 {
-        // Nobody panics with the lock, and a map stays one.
-        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(number) = numbers.get(key) {
+    pub fn number(&self, key: &[u64], pattern: impl FnOnce() -> Pattern) -> u32 {
+        let mut all = self.all();
+        if let Some(number) = all.numbers.get(key) {
             return *number;
         }
-        let number = numbers.len() as u32;
+        let number = all.patterns.len() as u32;
         if number >= MOST_PATTERNS {
             return NONE;
         }
-        numbers.insert(key.into(), number);
+        all.patterns.push(Arc::new(pattern()));
+        all.numbers.insert(key.into(), number);
         number
+    }
+}
+
+/// Patterns by their numbers, for somebody who goes through records.
+#[derive(Default)]
+pub struct Book {
+    pub patterns: Vec<Arc<Pattern>>,
+    sizes: Vec<Sizes>,
+}
+
+/// How much there is of a record.
+#[derive(Clone, Copy)]
+pub struct Sizes {
+    pub count: u16,
+    pub accesses: u16,
+    pub told: u16,
+}
+
+impl Book {
+    /// All that have a number by now.
+    pub fn update(&mut self, all: &Patterns) {
+        let all = all.all();
+        for pattern in &all.patterns[self.patterns.len()..] {
+            self.sizes.push(Sizes {
+                count: pattern.count as u16,
+                accesses: pattern.accesses as u16,
+                told: pattern.told as u16,
+            });
+            self.patterns.push(Arc::clone(pattern));
+        }
+    }
+
+    #[inline]
+    pub fn sizes(&self, number: u32) -> Sizes {
+        self.sizes[number as usize]
     }
 }

@@ -22,11 +22,10 @@ impl Positions {
     #[inline]
     pub fn add_mask(&mut self, position: Position, mask: u64) {
         let (word, shift) = ((position / 64) as usize, (position % 64) as u32);
-        self.0[word] |= mask << shift;
-        let above = mask.checked_shr(64 - shift).unwrap_or(0);
-        if above != 0 {
-            self.0[word + 1] |= above;
-        }
+        let [low, high] = &mut self.0[word..word + 2] else { unreachable!("there are two") };
+        *low |= mask << shift;
+        // All of them cannot be shifted away at once.
+        *high |= mask >> 1 >> (63 - shift);
     }
 
     pub fn remove(&mut self, position: Position) {
@@ -79,9 +78,7 @@ impl Positions {
 #[inline]
 pub(crate) fn bits_of(words: &[u64], first: usize, count: u32) -> u64 {
     let (word, shift) = (first / 64, first as u32 % 64);
-    let mut found = words.get(word).map_or(0, |word| word >> shift);
-    if shift + count > 64 {
-        found |= words.get(word + 1).map_or(0, |word| word << (64 - shift));
-    }
-    found & bits(count)
+    let low = words.get(word).map_or(0, |word| word >> shift);
+    let high = words.get(word + 1).map_or(0, |word| word << 1 << (63 - shift));
+    (low | high) & bits(count)
 }

@@ -11,6 +11,7 @@ use crate::control::Position;
 use crate::course::{Signal, Wrote};
 use crate::events::{Events, Happened, NEVER, Record};
 use crate::order::Order;
+use crate::patterns::Book;
 use crate::positions::Positions;
 use crate::region::{Region, RegionError, Slice};
 use crate::units::{Known, Unit};
@@ -68,8 +69,8 @@ impl Region {
             last: FxHashMap::default(),
             races: FxHashMap::default(),
         };
-        self.each_chunk(&chunks, |events| {
-            search.over(events);
+        self.each_chunk(&chunks, |events, book| {
+            search.over(events, book);
             Ok(())
         })?;
         let mut races: Vec<Race> = search.races.into_values().collect();
@@ -150,19 +151,17 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn over(&mut self, events: &Events) {
-        for happened in events.forwards(self.units) {
-            match happened {
-                Happened::Executed(record) => self.over_unit(&record),
-                Happened::Interrupted(record, _) => self.over_interrupted(&record),
-                Happened::Wrote(wrote) => self.over_write(wrote),
-                Happened::Told(told) => self.over_told(told),
-                Happened::Signal(Signal { thread, begins: true, .. }) => {
-                    self.order.acquire(*thread, Object::Signals);
-                }
-                Happened::Signal(_) => {}
+    fn over(&mut self, events: &Events, book: &Book) {
+        events.forwards(self.units, book, |happened| match happened {
+            Happened::Executed(record) => self.over_unit(record),
+            Happened::Interrupted(record, _) => self.over_interrupted(record),
+            Happened::Wrote(wrote) => self.over_write(wrote),
+            Happened::Told(told) => self.over_told(told),
+            Happened::Signal(Signal { thread, begins: true, .. }) => {
+                self.order.acquire(*thread, Object::Signals);
             }
-        }
+            Happened::Signal(_) => {}
+        });
     }
 
     fn over_told(&mut self, Told { at, thread, what }: &Told) {

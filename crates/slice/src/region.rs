@@ -7,9 +7,10 @@ use crate::control::Position;
 pub use crate::course::Input;
 use crate::course::{Completions, Course, Moment, Room, Sink, Unknown};
 use crate::decoding::Kept;
-use crate::events::{Events, Happened, Noting};
+use crate::events::{Events, Happened};
 use crate::finder::Finder;
-use crate::patterns::Patterns;
+use crate::noting::Noting;
+use crate::patterns::{Book, Patterns};
 use crate::positions::Positions;
 use crate::reasons::{Reason, Why};
 use crate::store::{Store, Stored};
@@ -182,21 +183,22 @@ impl Region {
     pub(crate) fn read(
         &self,
         number: usize,
-        patterns: Option<&mut Finder>,
+        mut finder: Option<&mut Finder>,
         events: &mut Events,
     ) -> Result<Course, RegionError> {
         let chunk = &self.chunks[number];
         let mut course = chunk.before.clone();
         course.prepare();
         events.clear();
-        let mut room = events.take_room();
-        let completions = &self.completions;
-        let mut noting = Noting { units: &self.units, patterns, completions, events };
+        if let Some(finder) = &mut finder {
+            finder.numbering.clear();
+        }
+        let (units, completions, mut room) = (&self.units, &self.completions, Room::default());
+        let mut noting = Noting { units, finder, completions, events, starts: Vec::new() };
         self.follow(number, &mut course, &mut room, &mut noting)?;
         if number + 1 == self.chunks.len() {
             course.settle(&self.units, &mut room, &mut noting);
         }
-        events.put_room(room);
         Ok(course)
     }
 
@@ -233,13 +235,17 @@ impl Region {
         for number in chunk..(chunk + 2).min(self.chunks.len()) {
             let mut events = Events::default();
             let mut course = self.read(number, None, &mut events)?;
-            for happened in events.forwards(&self.units) {
+            let mut decided = None;
+            events.forwards(&self.units, &Book::default(), |happened| {
                 if let Happened::Executed(record) = happened
                     && let Some(index) = at.checked_sub(record.position)
                     && (index as usize) < record.count
                 {
-                    return Ok(record.decided(index as usize));
+                    decided = Some(record.decided(index as usize));
                 }
+            });
+            if let Some(decided) = decided {
+                return Ok(decided);
             }
             if number + 1 == self.chunks.len() {
                 return Ok(course.decided(thread, address));

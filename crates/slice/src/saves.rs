@@ -6,6 +6,7 @@
 //! register had its caller's value when it was stored, and nobody has written there since.
 
 use crate::control::Position;
+use crate::wanted::GROUP;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use why_effects::{Cell, Effects, Place, cells};
@@ -29,6 +30,11 @@ impl Kept {
 
     pub fn cells(self) -> Range<Cell> {
         cells::of_general(KEPT[usize::from(self.0)])
+    }
+
+    /// The group of its cells.
+    pub fn group(self) -> usize {
+        usize::from(self.cells().start) / GROUP
     }
 
     fn of(place: &Place) -> Option<Kept> {

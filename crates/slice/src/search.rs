@@ -4,12 +4,13 @@ use crate::backward::{Dependences, Made};
 use crate::births::{Births, Inherited};
 use crate::control::Position;
 use crate::course::{Restored, Signal};
-use crate::events::{Events, Happened, Record};
+use crate::events::{Alike, Events, Happened, Record, Unfolding, Visitor};
 use crate::over::{Instance, Notes, Over};
+use crate::patterns::Book;
 use crate::positions::Positions;
 use crate::reasons::{Reasons, Via, Why};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
-use crate::shortcuts::Shortcuts;
+use crate::shortcuts::{Met, Shortcuts};
 use crate::units::Unit;
 use crate::waiting::{Aside, Waiting};
 use crate::wanted::{Wanted, Wanter};
@@ -48,20 +49,22 @@ impl Region {
         }
         // Reasons of instances are all different.
         let shortcuts = (options.reasons != Why::Instances)
-            .then(|| Shortcuts::new(self.patterns(), dependences, noted.control));
+            .then(|| Shortcuts::new((&self.units, self.patterns()), dependences, noted.control));
         let over = Over::new(dependences, wanted);
         let interrupted = FxHashMap::default();
         let units = &self.units;
         let births = Births::default();
-        let mut search = Search { units, over, noted, shortcuts, interrupted, births, start, end };
+        let unfolding = Unfolding::default();
+        let mut search =
+            Search { units, unfolding, over, noted, shortcuts, interrupted, births, start, end };
         let concerned = |index: &usize| {
             let next = self.chunks.get(index + 1);
             let is_before = next.is_some_and(|next| next.before.position <= criterion.from);
             self.chunks[*index].before.position < criterion.position && !is_before
         };
         let chunks: Vec<usize> = (0..self.chunks.len()).rev().filter(concerned).collect();
-        self.each_chunk(&chunks, |events| {
-            search.over(events);
+        self.each_chunk(&chunks, |events, book| {
+            search.over(events, book);
             options.check_memory(search.size() + self.kept_size())
         })?;
         Ok(search.finish(options.inherited_by))
@@ -71,8 +74,27 @@ impl Region {
 /// What the kernel tells a handler, or leaves in a register for it.
 pub(crate) const TOLD: [Register; 4] = [Register::RDI, Register::RSI, Register::RDX, Register::RAX];
 
+/// A search in a chunk.
+struct Visit<'v, 'a> {
+    search: &'v mut Search<'a>,
+    pages: &'v [u64],
+    book: &'v Book,
+}
+
+impl Visitor for Visit<'_, '_> {
+    #[inline(always)]
+    fn over_alike(&mut self, alike: &Alike) {
+        self.search.over_alike(alike, self.pages, self.book);
+    }
+
+    fn over_other(&mut self, happened: Happened) {
+        self.search.over_other(happened);
+    }
+}
+
 struct Search<'a> {
     units: &'a [Unit],
+    unfolding: Unfolding,
     over: Over,
     noted: Noted<'a>,
     shortcuts: Option<Shortcuts<'a>>,
@@ -85,10 +107,15 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn over(&mut self, events: &Events) {
+    fn over(&mut self, events: &Events, book: &Book) {
         self.noted.slice.passed_over.extend(&events.passed_over);
-        let units = self.units;
-        events.backwards(units).for_each(|happened| match happened {
+        self.over.wanted.memory.turn_to_pages(&events.pages);
+        let mut visit = Visit { search: self, pages: &events.pages, book };
+        events.backwards(visit.search.units, book, &mut visit);
+    }
+
+    fn over_other(&mut self, happened: Happened) {
+        match happened {
             Happened::Wrote(wrote) if wrote.at <= self.end && wrote.at > self.start => {
                 if let Some(byte) = self.over.wanted.take_any(wrote.bytes.clone()) {
                     let wanter = self.over.wanted.who_wanted_memory(byte);
@@ -103,14 +130,14 @@ impl Search<'_> {
             }
             Happened::Wrote(_) | Happened::Signal(_) | Happened::Told(_) => {}
             Happened::Executed(record) => {
-                self.over.wanted.turn_to(record.thread);
-                self.over_unit(&record);
+                self.come_to(record.thread, record.position + record.count as Position);
+                self.over_instructions(&record);
             }
             Happened::Interrupted(record, at) if at <= self.end && at >= self.start => {
                 self.over_interrupted(&record, at);
             }
             Happened::Interrupted(..) => {}
-        });
+        }
     }
 
     /// What a handler leaves in registers nobody sees: they are what they were before it.
@@ -131,17 +158,49 @@ impl Search<'_> {
         }
     }
 
-    fn over_unit(&mut self, record: &Record) {
-        let is_whole =
-            record.position >= self.start && record.position + record.count as Position <= self.end;
-        let (wanted, noted) = (&mut self.over.wanted, &mut self.noted);
-        self.births.back_to(record.position + record.count as Position, wanted);
-        noted.waiting.pass(record.position + record.count as Position);
-        if let Some(shortcuts) = self.shortcuts.as_mut().filter(|_| is_whole)
-            && shortcuts.over(record, wanted, noted)
-        {
-            return;
+    /// A thread has executed a unit that ends there.
+    #[inline(always)]
+    fn come_to(&mut self, thread: u64, end: Position) {
+        let wanted = &mut self.over.wanted;
+        wanted.turn_to(thread);
+        self.births.back_to(end, wanted);
+        self.noted.waiting.pass(end);
+    }
+
+    #[inline(always)]
+    fn over_alike(&mut self, alike: &Alike, pages: &[u64], book: &Book) {
+        self.come_to(alike.thread, alike.end());
+        let Search { over: Over { wanted, .. }, noted, shortcuts, .. } = self;
+        let is_whole = alike.position >= self.start && alike.end() <= self.end;
+        let met = match shortcuts.as_mut().filter(|_| is_whole) {
+            Some(shortcuts) => shortcuts.over(alike, book, wanted, noted),
+            None => Met::Unknown,
+        };
+        if met != Met::Gone {
+            self.over_unknown(alike, met, pages, book);
         }
+    }
+
+    /// Goes over a unit of which no way is known.
+    #[cold]
+    fn over_unknown(&mut self, alike: &Alike, met: Met, pages: &[u64], book: &Book) {
+        // It is taken out while it is used, so that what is made of it lives no longer.
+        let mut room = std::mem::take(&mut self.unfolding);
+        let record = room.record(alike, pages, book, self.units);
+        let Search { over: Over { wanted, .. }, noted, shortcuts, .. } = self;
+        let is_found = match shortcuts {
+            Some(shortcuts) if met == Met::New => {
+                shortcuts.find(alike, &record, book, wanted, noted)
+            }
+            _ => false,
+        };
+        if !is_found {
+            self.over_instructions(&record);
+        }
+        self.unfolding = room;
+    }
+
+    fn over_instructions(&mut self, record: &Record) {
         for index in (0..record.count).rev() {
             let position = record.position + index as Position;
             if (self.start..self.end).contains(&position) {

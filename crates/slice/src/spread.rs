@@ -52,12 +52,12 @@ impl Region {
         let chunks: Vec<usize> = (0..self.chunks.len()).filter(concerned).collect();
         let mut passages =
             Passages::new(self.patterns(), Dependences { thin: options.thin }, options.decides());
-        self.each_chunk(&chunks, |events| {
+        self.each_chunk(&chunks, |events, book| {
             for spread in &mut spreads {
                 spread.noted.slice.passed_over.extend(&events.passed_over);
             }
-            events.forwards(&self.units).for_each(|happened| {
-                spreads.iter_mut().for_each(|spread| spread.over(&happened, &mut passages));
+            events.forwards(&self.units, book, |happened| {
+                spreads.iter_mut().for_each(|spread| spread.over(happened, &mut passages));
             });
             let taken: usize = spreads.iter().map(Spread::size).sum();
             options.check_memory(taken + passages.size() + self.kept_size())

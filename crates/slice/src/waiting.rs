@@ -8,7 +8,6 @@ use crate::positions::bits_of;
 use crate::saves::Kept;
 use crate::wanted::{Wanted, Wanter};
 use rustc_hash::FxHashMap;
-use why_effects::Cell;
 
 pub struct Waiting {
     /// What was executed before does not count.
@@ -49,13 +48,7 @@ impl Aside {
 
     /// It is wanted again.
     pub fn want(&self, kept: Kept, wanted: &mut Wanted) {
-        let first = kept.cells().start;
-        for (index, wanter) in (0..).zip(self.wanters) {
-            if self.cells >> index & 1 == 1 {
-                wanted.turn_to_wanter(wanter);
-                wanted.want_some_cells(first + index as Cell, 1);
-            }
-        }
+        wanted.registers.want_group(kept.group(), self.cells, self.wanters);
     }
 
     /// Whoever wants it already still does.
@@ -181,7 +174,9 @@ impl Waiting {
     #[inline]
     pub fn pass(&mut self, position: Position) {
         let index = position.saturating_sub(self.start) as usize;
-        self.wanters.pass(index);
-        self.numbers.pass(index);
+        if self.wanters.may_pass(index) {
+            self.wanters.pass(index);
+            self.numbers.pass(index);
+        }
     }
 }

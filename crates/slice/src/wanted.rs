@@ -1,6 +1,6 @@
 //! The bytes whose definitions are still to be found.
 
-use crate::memory::{Memory, bits, each_bit, wanted_by};
+use crate::memory::{Memory, bits, each_bit};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use why_effects::Cell;
@@ -28,6 +28,9 @@ pub enum Role {
 }
 
 impl Wanter {
+    /// It depends on the byte who it is.
+    pub(crate) const MIXED: Wanter = Wanter(u32::MAX);
+
     pub fn new(number: u32, role: Role) -> Wanter {
         Wanter(number << 2 | role as u32)
     }
@@ -61,33 +64,62 @@ pub struct Wanted {
     asks: bool,
 }
 
+/// So many cells are a group: a general register has one, and no other has cells of it.
+pub(crate) const GROUP: usize = 8;
+const GROUPS: usize = 64 / GROUP;
+
 /// What is wanted of a thread's registers, and by whom, if anybody asks.
 pub(crate) struct Registers {
     pub cells: Cells,
-    wanters: Box<[[Wanter; 64]]>,
+    /// Of each group.
+    wanters: Box<[[Wanter; GROUP]]>,
 }
 
 impl Registers {
     fn new(asks: bool) -> Registers {
-        let words = if asks { CELL_WORDS } else { 0 };
-        Registers { cells: [0; CELL_WORDS], wanters: vec![[Wanter::default(); 64]; words].into() }
+        let groups = if asks { GROUPS * CELL_WORDS } else { 0 };
+        let wanters = vec![[Wanter::default(); GROUP]; groups].into();
+        Registers { cells: [0; CELL_WORDS], wanters }
     }
 
     /// Those cells of a word that have a bit; whoever wanted one before wants it still.
-    #[inline(always)]
     pub fn want(&mut self, word: usize, mask: u64, wanter: Wanter) {
-        let new = mask & !self.cells[word];
-        self.cells[word] |= mask;
-        if let Some(wanters) = self.wanters.get_mut(word) {
-            wanted_by(wanters, new, wanter);
+        for (group, mask) in groups(word, mask) {
+            self.want_group(group, mask, [wanter; GROUP]);
         }
+    }
+
+    /// Those cells of a group that have a bit, each by somebody.
+    #[inline(always)]
+    pub fn want_group(&mut self, group: usize, mask: u8, wanters: [Wanter; GROUP]) {
+        let (word, shift) = (&mut self.cells[group / GROUPS], group % GROUPS * GROUP);
+        let new = mask & !((*word >> shift) as u8);
+        *word |= u64::from(mask) << shift;
+        if let Some(own) = self.wanters.get_mut(group) {
+            match new {
+                0 => {}
+                0xff => *own = wanters,
+                _ => each_bit(new.into(), |bit| own[bit as usize] = wanters[bit as usize]),
+            }
+        }
+    }
+
+    /// Who wants each cell of a group, or did.
+    #[inline]
+    pub fn who_of_group(&self, group: usize) -> [Wanter; GROUP] {
+        self.wanters.get(group).copied().unwrap_or_default()
     }
 
     /// Who wants a cell, or did.
     pub fn who(&self, cell: Cell) -> Wanter {
-        let word = self.wanters.get(usize::from(cell / 64));
-        word.map(|wanters| wanters[usize::from(cell % 64)]).unwrap_or_default()
+        self.who_of_group(usize::from(cell) / GROUP)[usize::from(cell) % GROUP]
     }
+}
+
+/// The groups of which cells of a word have a bit.
+pub(crate) fn groups(word: usize, mask: u64) -> impl Iterator<Item = (usize, u8)> {
+    let all = (GROUPS * word..).zip(mask.to_le_bytes());
+    all.filter(|(_, mask)| *mask != 0)
 }
 
 impl Default for Wanted {

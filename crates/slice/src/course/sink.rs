@@ -170,8 +170,7 @@ pub trait Sink {
     fn moment(&mut self, _moment: Moment) {}
 }
 
-/// What is known of the units that were executed, one behind the other. Those who do not want
-/// details have only that of the last.
+/// What is known of the unit that was executed last.
 #[derive(Clone, Default)]
 pub struct Room {
     pub decided: Vec<Deciding>,
