@@ -5,6 +5,7 @@ use crate::events::Events;
 use crate::finder::Finder;
 use crate::patterns::Book;
 use crate::region::{Region, RegionError};
+use crate::shortcuts::{Kind, Learnt};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +21,8 @@ struct KeptChunks {
     /// What the largest chunk took.
     largest: usize,
     chunks: Vec<Option<Arc<Events>>>,
+    /// What slices learnt, of each kind.
+    learnt: Vec<Learnt>,
 }
 
 impl Kept {
@@ -68,7 +71,24 @@ impl Region {
 
     /// How much memory what is kept takes.
     pub(crate) fn kept_size(&self) -> usize {
-        self.kept.all().used
+        let all = self.kept.all();
+        all.used + all.learnt.iter().map(Learnt::size).sum::<usize>()
+    }
+
+    /// What slices of a kind have learnt, if it was kept and no other one uses it.
+    pub(crate) fn learnt(&self, kind: Kind) -> Learnt {
+        let mut all = self.kept.all();
+        let kept = all.learnt.iter().position(|learnt| learnt.kind() == kind);
+        kept.map_or_else(|| Learnt::nothing(kind), |kept| all.learnt.swap_remove(kept))
+    }
+
+    /// Keeps that, if what is decoded is kept, too.
+    pub(crate) fn keep_learnt(&self, learnt: Learnt) {
+        let mut all = self.kept.all();
+        let is_there = all.learnt.iter().any(|other| other.kind() == learnt.kind());
+        if !is_there && all.used > 0 {
+            all.learnt.push(learnt);
+        }
     }
 
     /// Goes through chunks in this order.

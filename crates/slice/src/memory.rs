@@ -219,13 +219,17 @@ impl Memory {
         if !self.asks || new == 0 {
             return;
         }
-        let first = new.trailing_zeros();
-        let shares = &mut self.wanters[index][first as usize / SHARING..];
-        // Most are a register or half of one.
-        match (first as usize % SHARING, new >> first) {
-            (0, 0xff) => shares[..2].fill(wanter),
-            (0, 0xf) => shares[0] = wanter,
-            _ => self.put_by(index, before, new, wanter),
+        let first = new.trailing_zeros() as usize;
+        let share = first / SHARING;
+        let own = bits(SHARING as u32) << (share * SHARING);
+        let wanters = &mut self.wanters[index];
+        // Most are a register, or a part of one.
+        if new & !own == 0 && before & own == 0 {
+            wanters[share] = wanter;
+        } else if first % SHARING == 0 && new >> first == 0xff {
+            wanters[share..share + 2].fill(wanter);
+        } else {
+            self.put_by(index, before, new, wanter);
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::events::Record;
 use crate::memory::each_bit;
 use crate::spread::Noted;
-use crate::wanted::{Role, Wanter};
+use crate::wanted::Wanter;
 use crate::way::{Way, rank};
 
 /// What a slice knows of ways, by their numbers.
@@ -39,7 +39,7 @@ impl Own {
     pub fn count(&self, noted: &mut Noted) {
         let Some(reasons) = &mut noted.reasons else { return };
         for Gone { times, wanters, .. } in &self.gone {
-            wanters.iter().for_each(|wanter| reasons.again(wanter.number() - 1, *times));
+            wanters.iter().for_each(|wanter| reasons.again(*wanter, *times));
         }
     }
 
@@ -50,7 +50,7 @@ impl Own {
     }
 
     /// A way was gone instruction by instruction, so that each has a reason.
-    pub fn learn(&mut self, way: &Way, record: &Record, noted: &Noted) {
+    pub fn learn(&mut self, way: &Way, record: &Record, noted: &mut Noted) {
         let Some(wanters) = wanters(way.met, record, noted) else { return };
         if self.gone.len() <= way.number {
             self.gone.resize_with(way.number + 1, Gone::default);
@@ -64,17 +64,16 @@ impl Own {
 }
 
 /// Who touches what these instructions make; none if one has no reason.
-fn wanters(met: u64, record: &Record, noted: &Noted) -> Option<Box<[Wanter]>> {
+fn wanters(met: u64, record: &Record, noted: &mut Noted) -> Option<Box<[Wanter]>> {
     let mut wanters = Vec::new();
     for index in (0..record.count).filter(|index| met >> index & 1 == 1) {
-        let number = match &noted.reasons {
+        wanters.push(match &mut noted.reasons {
             Some(reasons) => {
                 let insn = &record.unit.instructions[index];
-                reasons.find(insn, record.site(index).filter(|_| !insn.shown))? + 1
+                reasons.find(insn, record.site(index).filter(|_| !insn.shown))?
             }
-            None => 0,
-        };
-        wanters.push(Wanter::new(number, Role::Value));
+            None => Wanter::default(),
+        });
     }
     Some(wanters.into())
 }

@@ -168,7 +168,7 @@ impl<'a> Passages<'a> {
     }
 
     /// The unit was gone over: next time that will be known.
-    pub fn learn(&mut self, met: Met, record: &Record, noted: &Noted, own: &mut Own) {
+    pub fn learn(&mut self, met: Met, record: &Record, noted: &mut Noted, own: &mut Own) {
         let way = match met {
             Met::New => self.add_way(record),
             Met::First(way) => Some(way),

@@ -48,14 +48,28 @@ pub enum Why {
     Instances,
 }
 
+/// Numbers for all instructions that may want something: one that is not shown has another one for
+/// each call that is shown instead.
+#[derive(Default)]
+pub struct Names(FxHashMap<(u32, u64), u32>);
+
+impl Names {
+    /// Those that are shown are the even ones.
+    pub fn number(&mut self, insn: &Known, site: Option<u64>) -> u32 {
+        let Some(site) = site else { return 2 * insn.number };
+        let next = self.0.len() as u32;
+        2 * *self.0.entry((insn.number, site)).or_insert(next) + 1
+    }
+}
+
 /// All of them.
 #[derive(Default)]
 pub struct Reasons {
     pub all: Vec<Reason>,
     of_instances: bool,
-    /// By instruction; of those that are not shown by the call, too.
-    shown: Vec<u32>,
-    not_shown: FxHashMap<(u32, u64), u32>,
+    pub names: Names,
+    /// The number of each one's reason, by its name: even and odd ones.
+    by_name: [Vec<u32>; 2],
 }
 
 /// There is none yet.
@@ -75,28 +89,57 @@ impl Reasons {
         &mut self,
         insn: &Known,
         site: Option<u64>,
-        (thread, position): (u64, Position),
+        instance: (u64, Position),
         because: impl FnOnce() -> (Wanter, Via),
     ) -> Wanter {
+        let name = self.names.number(insn, site);
         let next = self.all.len() as u32;
-        let index = self.number(insn, site, next);
+        let is_single = self.of_instances && (next as usize) < MOST_INSTANCES;
+        let index = if is_single { next } else { self.number(name).unwrap_or(next) };
         if index == next {
-            let (wanter, via) = because();
-            let (wanter, role) = ((wanter.number() as usize).checked_sub(1), wanter.role());
-            let (address, times) = (insn.address, 1);
-            self.all.push(Reason { address, site, thread, position, times, wanter, role, via });
-        } else {
-            self.all[index as usize].times += 1;
+            if !is_single {
+                *self.slot(name) = next;
+            }
+            self.push(insn.address, site, instance, because());
         }
-        Wanter::new(index + 1, Role::Value)
+        self.all[index as usize].times += 1;
+        Wanter::new(if self.of_instances { index } else { name } + 1, Role::Value)
     }
 
-    /// The number of the reason of an instruction, if it has one that counts for all times.
-    pub fn find(&self, insn: &Known, site: Option<u64>) -> Option<u32> {
-        match site {
-            Some(site) => self.not_shown.get(&(insn.number, site)).copied(),
-            None => self.shown.get(insn.number as usize).copied().filter(|found| *found != NONE),
+    /// One that has no reason yet has this one.
+    pub fn add_first(
+        &mut self,
+        (insn, site): (&Known, Option<u64>),
+        instance: (u64, Position),
+        because: impl FnOnce() -> (Wanter, Via),
+    ) {
+        let name = self.names.number(insn, site);
+        if self.number(name).is_none() {
+            *self.slot(name) = self.all.len() as u32;
+            self.push(insn.address, site, instance, because());
         }
+    }
+
+    fn push(
+        &mut self,
+        address: u64,
+        site: Option<u64>,
+        (thread, position): (u64, Position),
+        (wanter, via): (Wanter, Via),
+    ) {
+        let role = wanter.role();
+        let wanter = wanter.number().checked_sub(1).and_then(|number| match self.of_instances {
+            true => Some(number),
+            false => self.number(number),
+        });
+        let (times, wanter) = (0, wanter.map(|wanter| wanter as usize));
+        self.all.push(Reason { address, site, thread, position, times, wanter, role, via });
+    }
+
+    /// Who an instruction is, if it has a reason that counts for all times.
+    pub fn find(&mut self, insn: &Known, site: Option<u64>) -> Option<Wanter> {
+        let name = self.names.number(insn, site);
+        self.number(name).map(|_| Wanter::new(name + 1, Role::Value))
     }
 
     /// How much memory they take.
@@ -104,27 +147,24 @@ impl Reasons {
         size_of_val(self.all.as_slice())
     }
 
-    /// That one holds so many times more.
-    pub fn again(&mut self, number: u32, times: u64) {
-        self.all[number as usize].times += times;
+    /// The reason of somebody holds so many times more.
+    pub fn again(&mut self, wanter: Wanter, times: u64) {
+        if let Some(number) = self.number(wanter.number() - 1) {
+            self.all[number as usize].times += times;
+        }
     }
 
-    /// The number of the reason of an instruction, which is the next one if it has none yet.
-    fn number(&mut self, insn: &Known, site: Option<u64>, next: u32) -> u32 {
-        if self.of_instances && (next as usize) < MOST_INSTANCES {
-            return next;
+    /// The number of the reason of a name.
+    fn number(&self, name: u32) -> Option<u32> {
+        let number = self.by_name[name as usize % 2].get(name as usize / 2);
+        number.copied().filter(|number| *number != NONE)
+    }
+
+    fn slot(&mut self, name: u32) -> &mut u32 {
+        let (slots, index) = (&mut self.by_name[name as usize % 2], name as usize / 2);
+        if slots.len() <= index {
+            slots.resize(index + 1, NONE);
         }
-        if let Some(site) = site {
-            return *self.not_shown.entry((insn.number, site)).or_insert(next);
-        }
-        let index = insn.number as usize;
-        if self.shown.len() <= index {
-            self.shown.resize(index + 1, NONE);
-        }
-        let number = &mut self.shown[index];
-        if *number == NONE {
-            *number = next;
-        }
-        *number
+        &mut slots[index]
     }
 }

@@ -10,7 +10,7 @@ use crate::patterns::Book;
 use crate::positions::Positions;
 use crate::reasons::{Reasons, Via, Why};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
-use crate::shortcuts::{Met, Shortcuts};
+use crate::shortcuts::{Kind, Learnt, Met, Shortcuts};
 use crate::units::Unit;
 use crate::waiting::{Aside, Waiting};
 use crate::wanted::{Wanted, Wanter};
@@ -48,8 +48,15 @@ impl Region {
             noted.waiting.decide(decision, Wanter::default());
         }
         // Reasons of instances are all different.
-        let shortcuts = (options.reasons != Why::Instances)
-            .then(|| Shortcuts::new((&self.units, self.patterns()), dependences, noted.control));
+        let kind = Kind { dependences, control: noted.control, asks: noted.reasons.is_some() };
+        let shortcuts = (options.reasons != Why::Instances).then(|| {
+            // What others learnt they have looked into.
+            let learnt = match criterion.pruned.as_slice() {
+                [] => self.learnt(kind),
+                _ => Learnt::nothing(kind),
+            };
+            Shortcuts::new(&self.units, self.patterns(), learnt, noted.reasons.as_mut())
+        });
         let over = Over::new(dependences, wanted);
         let interrupted = FxHashMap::default();
         let units = &self.units;
@@ -67,7 +74,12 @@ impl Region {
             search.over(events, book);
             options.check_memory(search.size() + self.kept_size())
         })?;
-        Ok(search.finish(options.inherited_by))
+        let (slice, learnt) = search.finish(options.inherited_by);
+        // What was not looked into is not known.
+        if let Some(learnt) = learnt.filter(|_| criterion.pruned.is_empty()) {
+            self.keep_learnt(learnt);
+        }
+        Ok(slice)
     }
 }
 
@@ -189,10 +201,8 @@ impl Search<'_> {
         let record = room.record(alike, pages, book, self.units);
         let Search { over: Over { wanted, .. }, noted, shortcuts, .. } = self;
         let is_found = match shortcuts {
-            Some(shortcuts) if met == Met::New => {
-                shortcuts.find(alike, &record, book, wanted, noted)
-            }
-            _ => false,
+            Some(shortcuts) => shortcuts.find(met, (alike, &record), book, wanted, noted),
+            None => false,
         };
         if !is_found {
             self.over_instructions(&record);
@@ -246,16 +256,14 @@ impl Search<'_> {
         slice.size() + waiting.size() + self.over.wanted.memory.size() + shortcuts + reasons
     }
 
-    fn finish(mut self, inherited_by: Option<u64>) -> Slice {
-        if let Some(shortcuts) = self.shortcuts {
-            shortcuts.count(&mut self.noted);
-        }
+    fn finish(mut self, inherited_by: Option<u64>) -> (Slice, Option<Learnt>) {
+        let learnt = self.shortcuts.map(|shortcuts| shortcuts.finish(&mut self.noted));
         let Noted { mut slice, reasons, .. } = self.noted;
         slice.reasons = reasons.map(|reasons| reasons.all).unwrap_or_default();
         if let Some(thread) = inherited_by {
             slice.inherited = Inherited::still_wanted(thread, &mut self.over.wanted);
         }
-        slice
+        (slice, learnt)
     }
 }
 

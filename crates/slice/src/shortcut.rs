@@ -1,14 +1,16 @@
 //! A way back over a unit that was gone before: what it is known by, and what is to be done.
 
+use crate::backward::Area;
 use crate::control::Position;
 use crate::events::{Alike, Record};
 use crate::memory::each_bit;
 use crate::patterns::{self, MOST, Pattern, Test};
+use crate::reasons::Via;
 use crate::search::Noted;
-use crate::sketch::{By, Found};
+use crate::sketch::{By, Cause, Found};
 use crate::units::Unit;
 use crate::waiting::Aside;
-use crate::wanted::{GROUP, Wanted, Wanter, groups};
+use crate::wanted::{GROUP, Role, Wanted, Wanter, groups};
 
 /// So many words of cells, those of general registers and flags, are nearly always looked at.
 pub const FIRST: usize = 3;
@@ -32,6 +34,14 @@ impl Key {
     pub const DECIDE: usize = FIRST;
     pub const ASIDE: usize = FIRST + 1;
     pub const BYTES: usize = FIRST + 2;
+
+    /// A number that keys which differ often differ in.
+    #[inline]
+    pub fn hash(&self) -> u64 {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mixed = self.first.iter().fold(0u64, |mixed, word| mixed.rotate_left(7) ^ word);
+        mixed.wrapping_mul(ODD) >> 32
+    }
 }
 
 /// What going back over a unit does, met so.
@@ -47,6 +57,8 @@ pub struct Shortcut {
     ends: [u16; 3],
     /// Nothing but that is to be done.
     is_simple: bool,
+    /// How often it was gone for the slice of this number.
+    slice: u32,
     times: u64,
     rest: Box<[u64]>,
     more: Box<More>,
@@ -66,8 +78,8 @@ struct Act {
 struct More {
     /// The same of cells in other words: those that are wanted and made, and those that are kept.
     others: Vec<(u16, u64, u64)>,
-    /// The numbers of those who want what the instructions that are told of are made of.
-    wanters: Vec<u32>,
+    /// Why each instruction that is told of belongs to a slice, the last first; and who it is.
+    causes: Vec<(usize, Cause, Wanter)>,
     restored: Vec<Brought>,
     /// Registers that were put aside, by instruction: the cells of a group that are wanted in front
     /// of the unit.
@@ -137,23 +149,22 @@ impl Shortcut {
         differs == 0 && self.rest.iter().eq(&key.rest)
     }
 
-    /// What was found of a unit that is met so. None if not all that belongs to the slice because
-    /// of it did before: somebody has to say why.
+    /// What was found of a unit that is met so; none if there is more to it than can be told.
     pub fn of(
         key: &Key,
         tests: &[(Test, u64)],
         found: Found,
         record: &Record,
         pattern: &Pattern,
-        noted: &Noted,
+        noted: &mut Noted,
     ) -> Option<Shortcut> {
         let members = match noted.only {
             Some(only) => found.members & only.mask(record.position, record.count as u32),
             None => found.members,
         };
-        let numbers = numbers(members, record, noted)?;
+        let names = names(members, record, noted);
         let wanter = |by: By| match by {
-            By::Instruction(index, role) => Some(Wanter::new(numbers[index], role)),
+            By::Instruction(index, role) => Some(names[index].with(role)),
             By::Behind | By::Aside(..) => None,
         };
         let mut more = More::default();
@@ -231,7 +242,8 @@ impl Shortcut {
             });
         }
         if noted.reasons.is_some() {
-            each_bit(members, |index| more.wanters.push(numbers[index as usize]));
+            let told = found.causes.into_iter().filter(|(index, _)| members >> index & 1 == 1);
+            more.causes.extend(told.map(|(index, cause)| (index, cause, names[index])));
         }
         let is_simple =
             more.restored.is_empty() && more.asides.is_empty() && more.others.is_empty();
@@ -242,6 +254,7 @@ impl Shortcut {
             acts: acts.into(),
             ends,
             is_simple,
+            slice: 0,
             times: 0,
             rest: key.rest.as_slice().into(),
             more: Box::new(more),
@@ -286,16 +299,68 @@ impl Shortcut {
         );
     }
 
-    /// Counts how often it was gone.
-    pub fn count(&self, noted: &mut Noted) {
+    /// Whether it was gone for a slice.
+    #[inline(always)]
+    pub fn is_gone_for(&self, slice: u32) -> bool {
+        self.slice == slice
+    }
+
+    /// It will be gone for the first time for a slice: says why its instructions belong to that.
+    pub fn begin(&mut self, slice: u32, record: &Record, wanted: &Wanted, noted: &mut Noted) {
+        (self.slice, self.times) = (slice, 0);
+        let Noted { reasons: Some(reasons), waiting, .. } = noted else { return };
+        for (index, cause, _) in &self.more.causes {
+            let insn = &*record.unit.instructions[*index];
+            let site = if insn.shown { None } else { record.site(*index) };
+            let position = record.position + *index as Position;
+            reasons.add_first((insn, site), (record.thread, position), || {
+                let who = |by: &By, behind: Wanter| match *by {
+                    By::Behind => behind,
+                    By::Instruction(index, role) => self.more.name(index).with(role),
+                    By::Aside(index, cell) => {
+                        let aside = waiting.aside(record.position + index as Position);
+                        aside.map_or(Wanter::default(), |aside| aside.wanters[cell])
+                    }
+                };
+                match cause {
+                    Cause::Cells { all, first, by } => {
+                        let behind = wanted.who_wanted_cell(*first);
+                        (who(by, behind), Via::Made(Area::Cells(all.clone())))
+                    }
+                    Cause::Memory { access, all, first, by } => {
+                        let at = |byte: u64| record.starts[*access].wrapping_add(byte);
+                        let behind = wanted.who_wanted_memory(at(*first));
+                        (who(by, behind), Via::Made(Area::Memory(at(all.start)..at(all.end))))
+                    }
+                    Cause::Decided(by) => (who(by, Wanter::default()), Via::Decided),
+                    Cause::Anyway => match waiting.decision(position) {
+                        Some((wanter, Some(byte))) => (wanter, Via::Wrote(byte)),
+                        decision => (decision.unwrap_or_default().0, Via::Decided),
+                    },
+                }
+            });
+        }
+    }
+
+    /// Counts how often it was gone for a slice.
+    pub fn count(&self, slice: u32, noted: &mut Noted) {
+        if !self.is_gone_for(slice) {
+            return;
+        }
         noted.slice.count += self.times * u64::from(self.members.count_ones());
         if let Some(reasons) = &mut noted.reasons {
-            self.more.wanters.iter().for_each(|number| reasons.again(*number - 1, self.times));
+            self.more.causes.iter().for_each(|(.., name)| reasons.again(*name, self.times));
         }
     }
 }
 
 impl More {
+    /// Who an instruction is.
+    fn name(&self, index: usize) -> Wanter {
+        let own = self.causes.iter().find(|(other, ..)| *other == index);
+        own.map_or(Wanter::default(), |(.., name)| *name)
+    }
+
     /// Before anything is taken: what was brought back is wanted where it was put aside.
     fn before(&self, alike: &Alike, wanted: &mut Wanted, noted: &mut Noted) {
         for Brought { told, group, cells, by } in &self.restored {
@@ -331,16 +396,15 @@ impl More {
     }
 }
 
-/// The numbers of those who want what these instructions are made of; none if one has no number.
-fn numbers(members: u64, record: &Record, noted: &Noted) -> Option<[u32; MOST]> {
-    let mut numbers = [0; MOST];
-    let Some(reasons) = &noted.reasons else {
-        return Some(numbers);
-    };
-    for index in (0..record.count).filter(|index| members >> index & 1 == 1) {
-        let insn = &record.unit.instructions[index];
-        let site = if insn.shown { None } else { record.site(index) };
-        numbers[index] = reasons.find(insn, site)? + 1;
+/// Who these instructions are, if anybody asks.
+fn names(members: u64, record: &Record, noted: &mut Noted) -> [Wanter; MOST] {
+    let mut names = [Wanter::default(); MOST];
+    if let Some(reasons) = &mut noted.reasons {
+        for index in (0..record.count).filter(|index| members >> index & 1 == 1) {
+            let insn = &record.unit.instructions[index];
+            let site = if insn.shown { None } else { record.site(index) };
+            names[index] = Wanter::new(reasons.names.number(insn, site) + 1, Role::Value);
+        }
     }
-    Some(numbers)
+    names
 }

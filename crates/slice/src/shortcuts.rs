@@ -11,6 +11,7 @@ use crate::events::{Alike, Record};
 use crate::memory::{bits, each_bit};
 use crate::once::Once;
 use crate::patterns::{Book, Patterns, Test};
+use crate::reasons::{Names, Reasons};
 use crate::search::Noted;
 use crate::shortcut::{FIRST, Key, PACKED, Shortcut};
 use crate::sketch::{Behind, Sketcher};
@@ -20,18 +21,64 @@ use crate::wanted::Wanted;
 /// More ways of a pattern are not remembered.
 const MOST_WAYS: usize = 64;
 
+/// So many of them are found at once.
+const RECENT: usize = 16;
+
 pub struct Shortcuts<'a> {
     units: &'a [Unit],
     patterns: &'a Patterns,
+    learnt: Learnt,
+    /// Of the unit that is looked at.
+    key: Key,
+}
+
+/// What is known of ways after a slice, for others of the same kind.
+pub struct Learnt {
+    kind: Kind,
     /// By the numbers of patterns.
     known: Vec<Known>,
     sketcher: Sketcher,
-    control: bool,
-    /// Of the unit that is looked at.
-    key: Key,
     once: Once,
     /// How many ways there are.
-    learnt: usize,
+    count: usize,
+    /// The number of the slice.
+    slice: u32,
+    /// Who those are that want things.
+    names: Names,
+}
+
+/// What the ways depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    pub dependences: Dependences,
+    /// What decided counts.
+    pub control: bool,
+    /// Somebody asks why.
+    pub asks: bool,
+}
+
+impl Learnt {
+    /// Nothing yet.
+    pub fn nothing(kind: Kind) -> Learnt {
+        Learnt {
+            kind,
+            known: Vec::new(),
+            sketcher: Sketcher::new(kind.dependences),
+            once: Once::new(),
+            count: 0,
+            slice: 0,
+            names: Names::default(),
+        }
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// How much memory that takes, or a little less.
+    pub fn size(&self) -> usize {
+        size_of_val(self.known.as_slice()) + self.count * Shortcut::SIZE
+    }
 }
 
 /// What came of looking for a way.
@@ -39,6 +86,8 @@ pub struct Shortcuts<'a> {
 pub enum Met {
     /// It was gone.
     Gone,
+    /// It is known by this number, but was not gone for this slice.
+    First(usize),
     /// It was not known, but may be found.
     New,
     /// It has to be gone one by one.
@@ -56,8 +105,9 @@ struct Known {
     /// and of memory; the last have no room in the first words of a key.
     bytes: Box<[Bytes]>,
     far: Box<[Bytes]>,
-    /// The ways that are gone most are in front.
     ways: Vec<Shortcut>,
+    /// Those that were met last, by what they are known by.
+    recent: [u8; RECENT],
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -87,19 +137,23 @@ impl Bytes {
 }
 
 impl<'a> Shortcuts<'a> {
+    /// For the next slice: those who want things have the names that they had.
     pub fn new(
-        (units, patterns): (&'a [Unit], &'a Patterns),
-        dependences: Dependences,
-        control: bool,
+        units: &'a [Unit],
+        patterns: &'a Patterns,
+        mut learnt: Learnt,
+        reasons: Option<&mut Reasons>,
     ) -> Shortcuts<'a> {
-        let (sketcher, once) = (Sketcher::new(dependences), Once::new());
-        let (known, key, learnt) = (Vec::new(), Key::default(), 0);
-        Shortcuts { units, patterns, known, sketcher, control, key, once, learnt }
+        learnt.slice += 1;
+        if let Some(reasons) = reasons {
+            reasons.names = std::mem::take(&mut learnt.names);
+        }
+        Shortcuts { units, patterns, learnt, key: Key::default() }
     }
 
     /// How much memory that takes, or a little less.
     pub fn size(&self) -> usize {
-        size_of_val(self.known.as_slice()) + self.learnt * Shortcut::SIZE
+        self.learnt.size()
     }
 
     /// Goes back over a unit if the way is known.
@@ -112,24 +166,27 @@ impl<'a> Shortcuts<'a> {
         noted: &mut Noted,
     ) -> Met {
         let number = alike.pattern as usize;
-        if self.known.get(number).is_none_or(|known| known.state != State::Known)
+        if self.learnt.known.get(number).is_none_or(|known| known.state != State::Known)
             && !self.meet(number, book, noted)
         {
             return Met::Unknown;
         }
-        let known = &mut self.known[number];
-        if !known.describe(alike, wanted, noted, &mut self.key) {
-            return Met::Gone;
-        }
-        let Some(found) = known.ways.iter().position(|way| way.is_met(&self.key)) else {
-            let is_worth =
-                known.ways.len() < MOST_WAYS && self.once.is_there((alike.pattern, &self.key));
+        let Learnt { known, once, slice, .. } = &mut self.learnt;
+        let Known { ways, recent, .. } = {
+            let known = &mut known[number];
+            if !known.describe(alike, wanted, noted, &mut self.key) {
+                return Met::Gone;
+            }
+            known
+        };
+        let Some(found) = find(ways, recent, &self.key) else {
+            let is_worth = ways.len() < MOST_WAYS && once.is_there((alike.pattern, &self.key));
             return if is_worth { Met::New } else { Met::Unknown };
         };
-        if found > 0 {
-            known.ways.swap(found, found / 2);
+        let way = &mut ways[found];
+        if !way.is_gone_for(*slice) {
+            return Met::First(found);
         }
-        let way = &mut known.ways[found / 2];
         way.go(alike, wanted, noted);
         if noted.lists {
             let unit = &self.units[book.patterns[number].unit];
@@ -141,10 +198,11 @@ impl<'a> Shortcuts<'a> {
     /// Whether a pattern can be passed; it is known from now on.
     #[cold]
     fn meet(&mut self, number: usize, book: &Book, noted: &Noted) -> bool {
-        if self.known.len() <= number {
-            self.known.resize_with(book.patterns.len(), Known::default);
+        let known = &mut self.learnt.known;
+        if known.len() <= number {
+            known.resize_with(book.patterns.len(), Known::default);
         }
-        let known = &mut self.known[number];
+        let known = &mut known[number];
         if known.state == State::New {
             let pattern = &book.patterns[number];
             let unit = &self.units[pattern.unit];
@@ -158,32 +216,43 @@ impl<'a> Shortcuts<'a> {
         known.state == State::Known
     }
 
-    /// Goes back over a unit by a new way, and remembers it; false if it cannot be found.
-    #[cold]
+    /// Goes back over a unit that was met so, if there is a way; false if not.
     pub fn find(
         &mut self,
-        alike: &Alike,
-        record: &Record,
+        met: Met,
+        (alike, record): (&Alike, &Record),
         book: &Book,
         wanted: &mut Wanted,
         noted: &mut Noted,
     ) -> bool {
-        let Some(mut way) = self.sketch(record, book, wanted, noted) else { return false };
+        let number = alike.pattern as usize;
+        let way = match met {
+            Met::First(way) => way,
+            Met::New => {
+                let Some(way) = self.sketch(record, book, wanted, noted) else { return false };
+                self.learnt.count += 1;
+                let ways = &mut self.learnt.known[number].ways;
+                ways.push(way);
+                ways.len() - 1
+            }
+            Met::Gone | Met::Unknown => return false,
+        };
+        let way = &mut self.learnt.known[number].ways[way];
+        way.begin(self.learnt.slice, record, wanted, noted);
         way.go(alike, wanted, noted);
         if noted.lists {
             way.list(alike.position, record.unit, noted);
         }
-        self.known[alike.pattern as usize].ways.push(way);
-        self.learnt += 1;
         true
     }
 
+    /// The way over a unit.
     fn sketch(
         &mut self,
         record: &Record,
         book: &Book,
         wanted: &Wanted,
-        noted: &Noted,
+        noted: &mut Noted,
     ) -> Option<Shortcut> {
         let crossing = self.patterns.crossing(record.unit, record.count)?;
         let tests = crossing.tests.iter().map(|test| (*test, test.wanted(record, wanted)));
@@ -199,15 +268,34 @@ impl<'a> Shortcuts<'a> {
         let decide = self.key.first[Key::DECIDE];
         let behind = Behind { tests: &tests, decide, asides: &asides };
         let record = &Record { starts, ..*record };
-        let found = self.sketcher.sketch(record, &behind, self.control);
+        let Learnt { sketcher, kind, .. } = &mut self.learnt;
+        let found = sketcher.sketch(record, &behind, kind.control);
         let pattern = &book.patterns[record.pattern as usize];
         Shortcut::of(&self.key, &tests, found, record, pattern, noted)
     }
 
-    /// Counts what was gone by shortcuts.
-    pub fn count(&self, noted: &mut Noted) {
-        self.known.iter().flat_map(|known| &known.ways).for_each(|way| way.count(noted));
+    /// Counts what was gone by shortcuts; what is learnt, for the next slice.
+    pub fn finish(mut self, noted: &mut Noted) -> Learnt {
+        let ways = self.learnt.known.iter().flat_map(|known| &known.ways);
+        ways.for_each(|way| way.count(self.learnt.slice, noted));
+        if let Some(reasons) = &mut noted.reasons {
+            self.learnt.names = std::mem::take(&mut reasons.names);
+        }
+        self.learnt
     }
+}
+
+/// The way that is known by a key. There is often one, and else one of a few.
+#[inline(always)]
+fn find(ways: &[Shortcut], recent: &mut [u8; RECENT], key: &Key) -> Option<usize> {
+    if ways.first()?.is_met(key) {
+        return Some(0);
+    }
+    let last = &mut recent[key.hash() as usize % RECENT];
+    if !ways.get(usize::from(*last)).is_some_and(|way| way.is_met(key)) {
+        *last = ways.iter().position(|way| way.is_met(key))? as u8;
+    }
+    Some(usize::from(*last))
 }
 
 impl Known {
@@ -237,7 +325,8 @@ impl Known {
             }
         }
         let (others, bytes, far) = (others.into(), bytes.into(), far.into());
-        Known { state: State::Known, cells, others, bytes, far, ways: Vec::new() }
+        let (ways, recent) = (Vec::new(), [0; RECENT]);
+        Known { state: State::Known, cells, others, bytes, far, ways, recent }
     }
 
     /// Makes a key of what is wanted of a unit; false if nothing is.

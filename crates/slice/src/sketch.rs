@@ -1,6 +1,6 @@
 //! What going back over a unit does to what is wanted, whatever else is.
 
-use crate::backward::{Dependences, Made};
+use crate::backward::{Area, Dependences, Made};
 use crate::control::Position;
 use crate::course::Restored;
 use crate::events::Record;
@@ -9,6 +9,8 @@ use crate::over::{Instance, Notes, Over};
 use crate::patterns::{MOST, Test};
 use crate::waiting::Aside;
 use crate::wanted::{Role, Wanted, Wanter};
+use std::ops::Range;
+use why_effects::Cell;
 
 /// What is wanted behind a unit of what it may make.
 pub struct Behind<'a> {
@@ -32,6 +34,21 @@ pub struct Found {
     pub decided: Vec<(usize, By)>,
     /// What was brought back, by its number in the record: each cell, and who wants it.
     pub restored: Vec<(usize, [Option<By>; 8])>,
+    /// Why each instruction belongs to the slice, the last first.
+    pub causes: Vec<(usize, Cause)>,
+}
+
+/// Why an instruction belongs to a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It made these cells, of which one was wanted by somebody.
+    Cells { all: Range<Cell>, first: Cell, by: By },
+    /// It made these bytes of an access: the same.
+    Memory { access: usize, all: Range<u64>, first: u64, by: By },
+    /// It decided over an instruction of the unit.
+    Decided(By),
+    /// Whatever it makes.
+    Anyway,
 }
 
 /// Who wants something.
@@ -87,6 +104,7 @@ impl Sketcher {
             control,
             decide: behind.decide,
             asides: asides.collect(),
+            deciders: Vec::new(),
             found: Found::default(),
         };
         for index in (0..record.count).rev() {
@@ -147,6 +165,8 @@ struct Sketch<'a> {
     control: bool,
     decide: u64,
     asides: Vec<(usize, Aside)>,
+    /// Instructions that decided over others of the unit, and for whom.
+    deciders: Vec<(usize, By)>,
     found: Found,
 }
 
@@ -155,6 +175,31 @@ impl Sketch<'_> {
     fn index(&self, position: Position) -> Option<usize> {
         position.checked_sub(self.record.position).map(|index| index as usize)
     }
+
+    fn cause(&self, instance: &Instance, made: Option<&Made>, wanted: &Wanted) -> Option<Cause> {
+        let Some(made) = made else {
+            let decided = self.deciders.iter().find(|(index, _)| *index == instance.index);
+            return Some(decided.map_or(Cause::Anyway, |(_, by)| Cause::Decided(*by)));
+        };
+        let by = By::of(made.wanter(wanted));
+        Some(match &made.area {
+            Area::Cells(all) => {
+                Cause::Cells { all: all.clone(), first: all.start + made.first as Cell, by }
+            }
+            Area::Memory(all) => {
+                let unit = self.record.unit;
+                let own = unit.first_access[instance.index]..unit.first_access[instance.index + 1];
+                let start = |access: usize| self.record.starts[access];
+                let size = |access: usize| unit.plan.accesses[access].fixed_size().unwrap_or(0);
+                let mut holding = own
+                    .filter(|access| all.start.wrapping_sub(start(*access)) < size(*access).into());
+                let access = holding.next()?;
+                let away = |at: u64| at.wrapping_sub(start(access));
+                let first = away(all.start.wrapping_add(made.first));
+                Cause::Memory { access, all: away(all.start)..away(all.end), first, by }
+            }
+        })
+    }
 }
 
 impl Notes for Sketch<'_> {
@@ -162,7 +207,14 @@ impl Notes for Sketch<'_> {
         self.decide >> instance.index & 1 == 1
     }
 
-    fn belongs(&mut self, instance: &Instance, _: Option<&Made>, _: &Wanted) -> Option<Wanter> {
+    fn belongs(
+        &mut self,
+        instance: &Instance,
+        made: Option<&Made>,
+        wanted: &Wanted,
+    ) -> Option<Wanter> {
+        let cause = self.cause(instance, made, wanted)?;
+        self.found.causes.push((instance.index, cause));
         self.found.members |= 1 << instance.index;
         Some(By::Instruction(instance.index, Role::Value).wanter())
     }
@@ -173,6 +225,9 @@ impl Notes for Sketch<'_> {
         let Some(number) = decided.filter(|_| self.control) else { return };
         let Some(by) = self.record.decided[number].by() else { return };
         if let Some(index) = self.index(by) {
+            if self.decide >> index & 1 == 0 {
+                self.deciders.push((index, By::of(wanter)));
+            }
             self.decide |= 1 << index;
         } else if !self.found.decided.iter().any(|(other, _)| *other == number) {
             self.found.decided.push((number, By::of(wanter)));

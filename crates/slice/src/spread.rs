@@ -194,7 +194,7 @@ impl<'a> Spread<'a> {
                 self.across.instruction(record, index, &mut self.noted);
             }
         }
-        passages.learn(met, record, &self.noted, &mut self.own);
+        passages.learn(met, record, &mut self.noted, &mut self.own);
     }
 
     /// How much memory is taken.
