@@ -10,7 +10,9 @@ use rustc_hash::FxHashMap;
 
 pub struct Finder<'a> {
     all: &'a Patterns,
-    by_id: Vec<OfId<'a>>,
+    /// Where each id is among those that came.
+    by_id: Vec<u32>,
+    met: Vec<OfId<'a>>,
     key: Vec<u64>,
     /// The last descriptions of ids that are longer than others.
     long: FxHashMap<usize, Box<[u64]>>,
@@ -25,7 +27,6 @@ const SHORT: usize = 4;
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct OfId<'a> {
-    is_new: bool,
     /// See [`crate::patterns::Crossing`].
     hides: bool,
     /// How the last record was described, and its number.
@@ -36,33 +37,34 @@ struct OfId<'a> {
     crossing: Option<&'a Crossing>,
 }
 
+impl<'a> OfId<'a> {
+    fn of(crossing: Option<&'a Crossing>) -> OfId<'a> {
+        let hides = crossing.is_some_and(|crossing| crossing.hides);
+        OfId { hides, length: 0, number: NONE, last: [0; SHORT], crossing }
+    }
+}
+
 impl<'a> Finder<'a> {
     pub fn of(all: &'a Patterns) -> Finder<'a> {
-        let new = OfId {
-            is_new: true,
-            hides: false,
-            length: 0,
-            number: NONE,
-            last: [0; SHORT],
-            crossing: None,
-        };
-        let by_id = vec![new; all.crossings.len()];
         let (key, long, numbering) = (Vec::new(), FxHashMap::default(), Numbering::default());
-        Finder { all, by_id, key, long, numbering }
+        // The first is of none that came.
+        let (by_id, met) = (vec![0; all.crossings.len()], vec![OfId::of(None)]);
+        Finder { all, by_id, met, key, long, numbering }
     }
 
     /// The number of a record's pattern.
     #[inline]
     pub fn find(&mut self, unit: &Unit, executed: &Executed, starts: &[u64]) -> u32 {
         let id = unit.first_id + executed.count;
-        if self.by_id[id].is_new {
+        if self.by_id[id] == 0 {
             self.meet(id, unit, executed.count);
         }
-        let of_id = &self.by_id[id];
+        let met = self.by_id[id] as usize;
+        let of_id = &self.met[met];
         let Some(crossing) = of_id.crossing else { return NONE };
         describe(&mut self.key, id, of_id.hides, executed);
         if !crossing.is_apart(starts) {
-            describe_overlaps(&mut self.key, unit, starts);
+            crossing.describe_overlaps(starts, &mut self.key);
         }
         let last = of_id.last.get(..usize::from(of_id.length));
         let last = last.unwrap_or_else(|| self.long.get(&id).map_or(&[], |last| last));
@@ -70,20 +72,18 @@ impl<'a> Finder<'a> {
             let hides = of_id.hides;
             self.turn_to_other(id, || Pattern::of(executed, starts.len(), hides));
         }
-        self.by_id[id].number
+        self.met[met].number
     }
 
     #[cold]
     fn meet(&mut self, id: usize, unit: &Unit, count: usize) {
-        let of_id = &mut self.by_id[id];
-        of_id.is_new = false;
-        of_id.crossing = self.all.crossing(unit, count);
-        of_id.hides = of_id.crossing.is_some_and(|crossing| crossing.hides);
+        self.by_id[id] = self.met.len() as u32;
+        self.met.push(OfId::of(self.all.crossing(unit, count)));
     }
 
     /// The last record of an id is described so now.
     fn turn_to_other(&mut self, id: usize, pattern: impl FnOnce() -> Pattern) {
-        let of_id = &mut self.by_id[id];
+        let of_id = &mut self.met[self.by_id[id] as usize];
         of_id.number = self.all.number(&self.key, pattern);
         of_id.length = self.key.len().min(SHORT + 1) as u8;
         match of_id.last.get_mut(..self.key.len()) {
@@ -110,19 +110,5 @@ fn describe(key: &mut Vec<u64>, id: usize, hides: bool, executed: &Executed) {
     }
     if hides {
         key.extend(executed.sites.iter().map(|site| site.number()));
-    }
-}
-
-/// Which accesses are to the same memory, though they need not be.
-#[cold]
-fn describe_overlaps(key: &mut Vec<u64>, unit: &Unit, starts: &[u64]) {
-    let size = |number: usize| u64::from(unit.plan.accesses[number].fixed_size().unwrap_or(0));
-    for (number, start) in starts.iter().enumerate() {
-        for (earlier, other) in starts[..number].iter().enumerate() {
-            let (above, below) = (start.wrapping_sub(*other), other.wrapping_sub(*start));
-            if above < size(earlier) || below < size(number) {
-                key.push((number as u64) << 48 | (earlier as u64) << 32 | above & 0xffff_ffff);
-            }
-        }
     }
 }

@@ -145,7 +145,9 @@ impl<'a> Passages<'a> {
 
     #[cold]
     fn meet_again(&mut self, record: &Record) {
-        let ports = self.stand_in(record).and_then(|record| Ports::of(&record, self.thin));
+        let ports = self
+            .stand_ins(record)
+            .and_then(|starts| Ports::of(&Record { starts: &starts, ..*record }, self.thin));
         self.known[record.pattern as usize] = match ports {
             Some(ports) => {
                 self.size += size_of::<Ways>() + ports.size();
@@ -155,16 +157,11 @@ impl<'a> Passages<'a> {
         };
     }
 
-    /// A record that stands for all of its pattern: which accesses are to the same memory is part
-    /// of a pattern only if it has to be.
-    fn stand_in<'r>(&self, record: &Record<'r>) -> Option<Record<'r>>
-    where
-        'a: 'r,
-    {
+    /// What stands for the accesses of all records of a pattern: which are to the same memory is part
+    /// of it only if it has to be.
+    fn stand_ins(&self, record: &Record) -> Option<Vec<u64>> {
         let crossing = self.patterns.crossing(record.unit, record.count)?;
-        let is_apart = crossing.is_apart(record.starts);
-        let starts = if is_apart { &crossing.stand_ins } else { record.starts };
-        Some(Record { starts, ..*record })
+        Some(crossing.stand_ins(record.starts))
     }
 
     /// The unit was gone over: next time that will be known.
@@ -184,7 +181,7 @@ impl<'a> Passages<'a> {
 
     /// The number of a new way.
     fn add_way(&mut self, record: &Record) -> Option<usize> {
-        let record = &self.stand_in(record)?;
+        let record = &Record { starts: &self.stand_ins(record)?, ..*record };
         let known = &mut self.known[record.pattern as usize];
         let Known::Ways(known) = known else { return None };
         let Ways { ports, all: ways } = &mut **known;

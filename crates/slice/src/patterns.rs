@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use why_effects::{Cell, Place};
+use why_trace::plan::neighbourhood;
 
 /// Instructions have a bit in a mask, and so do the bytes of an access.
 pub const MOST: usize = 64;
@@ -31,8 +32,8 @@ pub const NONE: u32 = u32::MAX;
 pub struct Crossing {
     /// What of it may be wanted.
     pub tests: Vec<Test>,
-    /// What stands for its accesses: somewhere else what is at one address now may be at two.
-    pub stand_ins: Vec<u64>,
+    /// What stands for its accesses if they are apart.
+    stand_ins: Vec<u64>,
     /// Writes, and later accesses that may but need not be to the same memory.
     pub apart: Vec<Apart>,
     /// The same for all together that move with each other: if these are apart, so are those.
@@ -126,6 +127,34 @@ impl Crossing {
     }
 }
 
+impl Crossing {
+    /// Which accesses are to the same memory, though they need not be.
+    #[cold]
+    pub fn describe_overlaps(&self, starts: &[u64], key: &mut Vec<u64>) {
+        for (number, apart) in (0..).zip(&self.apart).filter(|(_, apart)| !apart.is_met(starts)) {
+            key.push(number << 32 | apart.behind(starts) & 0xffff_ffff);
+        }
+    }
+
+    /// What stands for accesses: as far away from each other as they are where that is described,
+    /// and far away where it is not. What is at one address now may be at two elsewhere.
+    pub fn stand_ins(&self, starts: &[u64]) -> Vec<u64> {
+        let mut stand_ins = self.stand_ins.clone();
+        for apart in self.apart.iter().filter(|apart| !apart.is_met(starts)) {
+            let (write, access) = (usize::from(apart.write), usize::from(apart.access));
+            // All that are away from the access as they always are move with it.
+            let real = starts[access].wrapping_sub(starts[write]);
+            let stands = stand_ins[access].wrapping_sub(stand_ins[write]);
+            let (moved, by) = (neighbourhood(stand_ins[access]), real.wrapping_sub(stands));
+            if by != 0 {
+                let near = stand_ins.iter_mut().filter(|at| neighbourhood(**at) == moved);
+                near.for_each(|at| *at = at.wrapping_add(by));
+            }
+        }
+        stand_ins
+    }
+}
+
 /// One for all that are of accesses which move with each other.
 fn all_apart(
     apart: &[Apart],
@@ -162,10 +191,16 @@ fn all_apart(
 }
 
 impl Apart {
+    /// How far the access is behind the write.
+    #[inline]
+    fn behind(&self, starts: &[u64]) -> u64 {
+        let access = starts[usize::from(self.access)].wrapping_add(self.plus);
+        access.wrapping_sub(starts[usize::from(self.write)])
+    }
+
     #[inline]
     pub fn is_met(&self, starts: &[u64]) -> bool {
-        let access = starts[usize::from(self.access)].wrapping_add(self.plus);
-        let behind = access.wrapping_sub(starts[usize::from(self.write)]);
+        let behind = self.behind(starts);
         behind >= self.write_size && behind.wrapping_neg() >= self.access_size
     }
 }

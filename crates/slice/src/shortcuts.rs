@@ -258,8 +258,7 @@ impl<'a> Shortcuts<'a> {
         let tests = crossing.tests.iter().map(|test| (*test, test.wanted(record, wanted)));
         let tests: Vec<(Test, u64)> = tests.collect();
         // Which accesses are to the same memory is part of a pattern only if it has to be.
-        let is_apart = crossing.is_apart(record.starts);
-        let starts = if is_apart { &crossing.stand_ins } else { record.starts };
+        let starts = &crossing.stand_ins(record.starts);
         let mut asides = Vec::new();
         each_bit(self.key.first[Key::ASIDE], |index| {
             let aside = noted.waiting.aside(record.position + Position::from(index));

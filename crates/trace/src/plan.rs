@@ -210,11 +210,18 @@ impl Plan {
     }
 }
 
+/// Addresses that stand for others are so far away from each other unless they move together.
+const FAR: u32 = 48;
+
+/// The same for all that stand for accesses which move together.
+pub fn neighbourhood(stand_in: u64) -> u64 {
+    stand_in.wrapping_add(1 << (FAR - 1)) >> FAR
+}
+
 impl Plan {
     /// Addresses that stand for those of the first accesses: as far away from those that move with
     /// them as they always are, and far away from all others. None if one is too far away.
     pub fn stand_ins(&self, count: usize) -> Option<Vec<u64>> {
-        const FAR: u32 = 48;
         const NEAR: u64 = 1 << (FAR - 2);
         let accesses = &self.accesses[..count];
         let stand_in = |access: &Planned| {
