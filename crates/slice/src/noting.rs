@@ -31,12 +31,8 @@ impl Noting<'_, '_> {
         let Events { all, pages, .. } = &mut *self.events;
         let first = all.len();
         all.push(pattern);
-        let mut is_in_pages = true;
-        all.extend(self.starts.iter().zip(&unit.plan.accesses).map(|(start, access)| {
-            let place = finder.numbering.place(*start, access.fixed_size().unwrap_or(0), pages);
-            is_in_pages &= place.is_some();
-            place.map_or(0, |place| place.0)
-        }));
+        let accesses = self.starts.iter().copied().zip(unit.sizes.iter().copied());
+        let is_in_pages = finder.numbering.places(accesses, pages, all);
         let is_near = Pattern::tell(executed, all);
         all.push(pattern);
         if !is_in_pages || !is_near {

@@ -65,23 +65,43 @@ impl Numbering {
         self.recent.fill(NOBODY);
     }
 
-    /// Where so many bytes are; none if that is in two pages, or in one without a number. New pages
-    /// are added to those that have one.
+    /// Where accesses are; false if one is in two pages, or in one without a number. New pages are
+    /// added to those that have one.
     #[inline]
-    pub fn place(&mut self, at: u64, size: u16, pages: &mut Vec<u64>) -> Option<Place> {
-        let (page, within) = (at / PAGE, at % PAGE);
-        let number = match self.recent[(page ^ page >> 9) as usize % RECENT] {
+    pub fn places(
+        &mut self,
+        accesses: impl Iterator<Item = (u64, u16)>,
+        pages: &mut Vec<u64>,
+        places: &mut Vec<u32>,
+    ) -> bool {
+        let (mut last, mut crosses) = ((u64::MAX, 0), 0);
+        places.extend(accesses.map(|(at, size)| {
+            let (page, within) = (at / PAGE, at % PAGE);
+            // Most are near each other.
+            if page != last.0 {
+                last = (page, self.number(page, pages) << BITS);
+            }
+            crosses |= (within + u64::from(size)).saturating_sub(1) / PAGE;
+            last.1 | within as u32
+        }));
+        crosses == 0 && pages.len() < MOST_PAGES
+    }
+
+    /// The number of a page.
+    #[inline]
+    fn number(&mut self, page: u64, pages: &mut Vec<u64>) -> u32 {
+        match self.recent[(page ^ page >> 9) as usize % RECENT] {
             (recent, number) if recent == page => number,
-            _ => self.look_for(page, pages)?,
-        };
-        (within + u64::from(size) <= PAGE).then_some(Place(number << BITS | within as u32))
+            _ => self.look_for(page, pages),
+        }
     }
 
     #[cold]
-    fn look_for(&mut self, page: u64, pages: &mut Vec<u64>) -> Option<u32> {
+    fn look_for(&mut self, page: u64, pages: &mut Vec<u64>) -> u32 {
         let number = match self.numbers.get(&page) {
             Some(number) => *number,
-            None if pages.len() == MOST_PAGES => return None,
+            // Then nothing has a place any more.
+            None if pages.len() == MOST_PAGES => return 0,
             None => {
                 pages.push(page);
                 self.numbers.insert(page, pages.len() as u32 - 1);
@@ -89,7 +109,7 @@ impl Numbering {
             }
         };
         self.recent[(page ^ page >> 9) as usize % RECENT] = (page, number);
-        Some(number)
+        number
     }
 }
 
@@ -100,16 +120,23 @@ mod tests {
     #[test]
     fn places_are_addresses() {
         let (mut numbering, mut pages) = (Numbering::default(), Vec::new());
-        let addresses = [0x7fff_1234_5678, 0x40_0fff, 0x40_0ff8, 0x7fff_1234_5679, u64::MAX - 7];
-        for at in addresses {
-            let place = numbering.place(at, 1, &mut pages).expect("one byte is in one page");
-            assert_eq!(place.address(&pages), at);
+        let mut place = |at: u64, size: u16| {
+            let mut places = Vec::new();
+            let is_in_pages = numbering.places([(at, size)].into_iter(), &mut pages, &mut places);
+            is_in_pages.then(|| Place(places[0]).address(&pages))
+        };
+        for at in [0x7fff_1234_5678, 0x40_0fff, 0x40_0ff8, 0x7fff_1234_5679, u64::MAX - 7] {
+            assert_eq!(place(at, 1), Some(at));
+            assert_eq!(place(at, 0), Some(at));
         }
+        assert_eq!(place(0x40_0ff9, 8), None, "it is in two pages");
+        assert_eq!(place(0x40_0ff8, 8), Some(0x40_0ff8));
         assert_eq!(pages.len(), 3);
-        assert_eq!(numbering.place(0x40_0ff9, 8, &mut pages), None, "it is in two pages");
-        assert!(numbering.place(0x40_0ff8, 8, &mut pages).is_some());
         numbering.clear();
         pages.clear();
-        assert_eq!(numbering.place(0x5000, 8, &mut pages), Some(Place(0)));
+        let mut places = Vec::new();
+        let accesses = [(0x5008, 8), (0x6000, 8), (0x5010, 4)];
+        assert!(numbering.places(accesses.into_iter(), &mut pages, &mut places));
+        assert_eq!((places, pages), (vec![8, 0x1000, 0x10], vec![5, 6]));
     }
 }

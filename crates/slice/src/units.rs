@@ -67,6 +67,8 @@ pub struct Unit {
     pub plan: Plan,
     /// Where the accesses begin, unless some are to strings.
     pub starts: Box<[Start]>,
+    /// Their sizes; of strings nothing.
+    pub sizes: Box<[u16]>,
     pub instructions: Vec<Arc<Known>>,
     /// The same steps if only some are executed: those that can be taken together are not.
     pub single_steps: Box<[Step]>,
@@ -327,6 +329,7 @@ impl Library {
         let lands = instructions.first().and_then(|first| first.lands);
         let jumps_from = instructions.last().and_then(|last| last.jumps_from());
         let starts = accesses.iter().map(Planned::fixed_start).collect::<Option<_>>();
+        let sizes = accesses.iter().map(|access| access.fixed_size().unwrap_or(0)).collect();
         let all = plan.accesses.iter().enumerate();
         let is_atomic = |(_, access): &(usize, &Planned)| {
             instructions[usize::from(access.instruction)].is_atomic()
@@ -351,6 +354,7 @@ impl Library {
             has_strings,
             has_lanes: instructions.iter().any(|known| Lanes::of(&known.insn).is_some()),
             starts: starts.unwrap_or_default(),
+            sizes,
             plan,
             instructions,
             single_steps: steps.into(),
