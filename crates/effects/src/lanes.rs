@@ -37,6 +37,11 @@ impl Lanes {
     /// None if an instruction accesses its operands as a whole. That is also said of those that
     /// compute something of all of an operand and mask only the result.
     pub fn of(insn: &Instruction) -> Option<Lanes> {
+        // No others of the old encoding do.
+        let is_old = insn.encoding() == EncodingKind::Legacy;
+        if is_old && !matches!(insn.mnemonic(), M::Maskmovq | M::Maskmovdqu) {
+            return None;
+        }
         let (bytes, element) = (insn.memory_size().size(), insn.memory_size().element_size());
         let each = |mask, size: usize| {
             let (count, size) = ((bytes / size) as u32, size as u32);

@@ -45,6 +45,12 @@ impl Supervisor {
     /// Continues with exactly these registers.
     pub(crate) fn go(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         self.trace_entry(tid, &registers);
+        self.proceed(tid, registers)
+    }
+
+    /// The same behind an instruction of its own, where nothing has happened that a trace does not
+    /// tell.
+    fn proceed(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         ptrace::set_registers(tid, &registers)?;
         self.task(tid).state = State::Running;
         self.task(tid).steps_itself |= registers.eflags & TRAP_FLAG != 0;
@@ -325,7 +331,7 @@ impl Supervisor {
         match self.unit_for(tid, target) {
             Ok(entry) => {
                 self.space_of(tid).code.borrow_mut().make_indirect(target, entry);
-                self.go(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers })
+                self.proceed(tid, Registers { rip: entry, orig_rax: u64::MAX, ..registers })
             }
             Err(_) => self.enter(tid, registers),
         }

@@ -10,8 +10,9 @@ use crate::frozen::Frozen;
 use crate::image::Image;
 use crate::memory::{Address, PAGE, page_of};
 use crate::targets::Targets;
+use iced_x86::{FlowControl, Instruction};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::OnceLock;
 use std::time::Instant;
 use why_trace::shape::Shared;
@@ -125,6 +126,8 @@ pub struct Statistics {
 
 /// Units translated ahead of need at one stop.
 const AHEAD: usize = 24;
+/// When traced, of which each takes longer to make.
+const TRACED_AHEAD: usize = 8;
 
 /// Jumps shorter than this have a displacement of 32 bits, wherever in their arenas
 /// they begin and end.
@@ -210,7 +213,8 @@ impl Code {
         }
     }
 
-    /// Translates the unit at `pc` and what it leads to directly.
+    /// Translates the unit at `pc` and what it leads to directly. When traced, also what its calls
+    /// return to: most of them do, and each would be a stop.
     pub fn translate(
         &mut self,
         pc: Address,
@@ -218,12 +222,13 @@ impl Code {
     ) -> std::result::Result<Address, TranslateError> {
         let started = Instant::now();
         let first = self.translate_one(pc, source, None, false)?;
-        let mut next = vec![first];
-        let mut budget = AHEAD;
-        while let Some(id) = next.pop() {
-            let exits: Vec<Address> =
-                self.placed(id).unit.exits.iter().filter_map(|e| e.kind.target()).collect();
-            for target in exits {
+        let mut next = VecDeque::from([first]);
+        let mut budget = if self.tool.traces() { TRACED_AHEAD } else { AHEAD };
+        while let Some(id) = next.pop_front() {
+            let unit = &self.placed(id).unit;
+            let exits: Vec<Address> = unit.exits.iter().filter_map(|e| e.kind.target()).collect();
+            let returns = returns(unit);
+            for target in exits.iter().chain(&returns).copied() {
                 if budget == 0 {
                     break;
                 }
@@ -233,7 +238,12 @@ impl Code {
                 budget -= 1;
                 // Code ahead that cannot be translated is reported when it is reached.
                 if let Ok(id) = self.translate_one(target, source, None, false) {
-                    next.insert(0, id);
+                    next.push_back(id);
+                }
+            }
+            for target in returns {
+                if let Some(entry) = self.entry(target).filter(|_| !self.targets_too_small(1)) {
+                    self.make_indirect(target, entry);
                 }
             }
         }
@@ -564,9 +574,14 @@ impl Code {
         self.invalidate(id);
     }
 
-    /// A unit is executed often and will be made anew; but not if this is the next instruction of a
-    /// thread, and at the unit's entry.
-    pub fn make_anew(&mut self, Anew { unit, turned }: Anew, next: Address) {
+    /// A unit is executed often and made anew; but not if this is the next instruction of a thread,
+    /// and at the unit's entry.
+    pub fn make_anew(
+        &mut self,
+        Anew { unit, turned }: Anew,
+        next: Address,
+        source: &mut dyn CodeSource,
+    ) {
         /// So much may be overwritten there.
         const JUMP: u64 = 5;
         self.longer.insert(unit);
@@ -584,8 +599,19 @@ impl Code {
         }
         let entry = |id: &UnitId| self.placed(*id).at;
         let is_free = |id: &UnitId| !(entry(id)..entry(id) + JUMP).contains(&next);
-        if let Some(id) = self.by_pc.get(&unit).copied().filter(is_free) {
-            self.invalidate(id);
+        let Some(id) = self.by_pc.get(&unit).copied().filter(is_free) else {
+            return;
+        };
+        let was_indirect = self.link_of.contains_key(&unit);
+        self.invalidate(id);
+        // If this cannot be done now, it is when somebody comes there.
+        if self.arena_for(unit).is_some()
+            && let Ok(entry) = self.translate(unit, source)
+        {
+            self.revive(id, entry);
+            if was_indirect {
+                self.make_indirect(unit, entry);
+            }
         }
     }
 
@@ -694,6 +720,19 @@ impl Code {
             self.targets.set(hash, 0);
         }
     }
+}
+
+/// Where the calls of a traced unit return to, unless it goes on there itself.
+fn returns(unit: &Unit) -> Vec<Address> {
+    let Some(traced) = &unit.traced else {
+        return Vec::new();
+    };
+    let instructions = &traced.shape.instructions;
+    let is_call = |insn: &&Instruction| {
+        insn.is_call_near() || insn.flow_control() == FlowControl::IndirectCall
+    };
+    let returns = instructions.iter().filter(is_call).map(Instruction::next_ip);
+    returns.filter(|back| instructions.iter().all(|insn| insn.ip() != *back)).collect()
 }
 
 /// Links are all alike, wherever they lie.

@@ -9,6 +9,7 @@ use crate::code::UnitId;
 use crate::error::Halt;
 use crate::memory::{Address, page_of};
 use crate::ptrace::{self, Registers, Stop};
+use crate::regions::Reader;
 use crate::replaying::TIMER_SIGNAL;
 use crate::settle::set_register;
 use crate::signals::{self, Disposition, NEVER_BLOCKED};
@@ -606,7 +607,12 @@ impl Supervisor {
         let anew = std::mem::take(&mut trace.anew);
         space.write_slot(TRACE_NEXT, next);
         if may_turn {
-            anew.into_iter().for_each(|anew| code.make_anew(anew, registers.rip));
+            // Other code has to be watched, when somebody comes there.
+            let mut reader =
+                Reader { constant_only: true, ..Reader::new(&mut space.regions, &space.memory) };
+            for anew in anew {
+                code.make_anew(anew, registers.rip, &mut reader);
+            }
         }
         // A unit that is a system call needs none of its own.
         let borrowed = code.placed(id).unit.borrowed.as_ref();
@@ -645,7 +651,7 @@ impl Supervisor {
         self.make_room(tid, pc)?;
         let space = self.space_of(tid);
         let code = space.code.clone();
-        let mut reader = crate::regions::Reader::new(&mut space.regions, &space.memory);
+        let mut reader = Reader::new(&mut space.regions, &space.memory);
         let before = code.borrow().statistics.units;
         let unit = code.borrow_mut().translate_few(pc, &mut reader, at_most, plain);
         if unit.is_ok() && at_most > 1 {

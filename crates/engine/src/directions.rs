@@ -46,13 +46,25 @@ const MORE_OFTEN: u32 = 64;
 
 #[derive(Default)]
 pub struct Directions {
+    /// By the numbers of units.
+    shapes: Vec<Arc<Shape>>,
+    /// Those that were executed.
     units: FxHashMap<usize, Unit>,
     /// Where the units begin that were said to be made longer.
     longer: FxHashSet<Address>,
     /// By the ids of records.
-    kinds: Vec<Kind>,
+    records: Vec<Records>,
     /// Where indirect branches led, by their unit and place there.
     led: FxHashMap<(usize, usize), Led>,
+}
+
+/// What is known of the records of an id.
+struct Records {
+    kind: Kind,
+    /// Whether the last instruction that they tell of is an indirect branch, once one was seen.
+    is_indirect: Option<bool>,
+    /// How many there are in the part of a buffer that is being looked at.
+    times: u32,
 }
 
 struct Unit {
@@ -93,34 +105,49 @@ impl Unit {
 }
 
 impl Directions {
-    /// Makes the next ids of records known.
-    pub fn learn(&mut self, kinds: &[Kind]) {
-        self.kinds.extend_from_slice(kinds);
+    /// Makes the next units and the next ids of records known.
+    pub fn learn(&mut self, shapes: &[Arc<Shape>], kinds: &[Kind]) {
+        self.shapes.extend_from_slice(shapes);
+        let records = |kind: &Kind| Records { kind: *kind, is_indirect: None, times: 0 };
+        self.records.extend(kinds.iter().map(records));
     }
 
     /// Looks at some records of a buffer; the units that should be made anew because of them.
     pub fn read(&mut self, records: &[u8]) -> Vec<Anew> {
-        let mut units = Vec::new();
-        let mut before = None;
-        // The last record of the sample may be cut off.
-        let sample = &records[..records.len().min(SAMPLE)];
-        let _ = why_trace::each_record(sample, &mut |id, _| {
-            let id = id.wrapping_sub(FIRST_UNIT_ID.into());
-            let indirect = before.take();
-            let Some(Kind { unit, executed }) = self.kinds.get(id as usize) else { return };
-            let instructions = &unit.shape.instructions;
-            self.units.entry(unit.number).or_insert_with(|| Unit::new(&unit.shape)).left
-                [*executed] += 1;
-            units.push(unit.number);
-            let last = executed.checked_sub(1).filter(|last| is_indirect(&instructions[*last]));
-            before = last.map(|last| (unit.number, last));
-            if let Some(branch) = indirect {
-                self.led.entry(branch).or_default().to(instructions[0].ip());
-            }
-        });
+        let mut units = self.count(&records[..records.len().min(SAMPLE)]);
         units.sort_unstable();
         units.dedup();
         units.into_iter().filter_map(|unit| self.anew(unit)).collect()
+    }
+
+    /// Counts records, of which the last may be cut off; the numbers of their units.
+    fn count(&mut self, sample: &[u8]) -> Vec<usize> {
+        let Directions { shapes, units, records, led, .. } = self;
+        let (mut seen, mut before) = (Vec::new(), None);
+        let _ = why_trace::each_record(sample, |id, _| {
+            let id = id.wrapping_sub(FIRST_UNIT_ID.into()) as usize;
+            let branch = before.take();
+            let Some(Records { kind, is_indirect, times }) = records.get_mut(id) else { return };
+            let instructions = || &shapes[kind.unit()].instructions;
+            seen.extend((*times == 0).then_some(id));
+            *times += 1;
+            let is_indirect = is_indirect.get_or_insert_with(|| {
+                let last = kind.executed().checked_sub(1);
+                last.is_some_and(|last| self::is_indirect(&instructions()[last]))
+            });
+            before = is_indirect.then(|| (kind.unit(), kind.executed() - 1));
+            if let Some(branch) = branch {
+                led.entry(branch).or_default().to(instructions()[0].ip());
+            }
+        });
+        let add = |id: usize| {
+            let Records { kind, times, .. } = &mut records[id];
+            let new = || Unit::new(&shapes[kind.unit()]);
+            let unit = units.entry(kind.unit()).or_insert_with(new);
+            unit.left[kind.executed()] += std::mem::take(times);
+            kind.unit()
+        };
+        seen.into_iter().map(add).collect()
     }
 
     fn anew(&mut self, number: usize) -> Option<Anew> {
@@ -188,19 +215,19 @@ mod tests {
     use super::*;
     use iced_x86::{Decoder, DecoderOptions};
     use why_trace::header;
-    use why_trace::shape::Numbered;
 
     const LONGER: Anew = Anew { unit: 0x1000, turned: None };
 
     /// nop; jz; nop, where the branch is left out of the unit or followed.
-    fn kinds(followed: bool) -> Vec<Kind> {
+    fn learn(directions: &mut Directions, followed: bool) {
         const CODE: &[u8] = &[0x90, 0x74, 0x20];
         let mut instructions: Vec<Instruction> =
             Decoder::with_ip(64, CODE, 0x1000, DecoderOptions::NONE).into_iter().collect();
         let next = if followed { 0x1023 } else { 0x1003 };
         instructions.extend(Decoder::with_ip(64, &[0x90], next, DecoderOptions::NONE));
         let shape = Arc::new(Shape { instructions, told: Vec::new() });
-        Kind::all(&Numbered { number: followed.into(), shape }).collect()
+        let kinds = Kind::all(followed.into(), &shape);
+        directions.learn(&[shape], &kinds);
     }
 
     /// So many records of the first unit that end behind the branch, and so many that do not.
@@ -213,7 +240,7 @@ mod tests {
     #[test]
     fn a_unit_that_is_mostly_left_at_a_branch_is_made_anew() {
         let mut directions = Directions::default();
-        directions.learn(&kinds(false));
+        learn(&mut directions, false);
         let turned = Turned { branch: 0x1001, times: 0, way: Way::Taken };
         assert_eq!(directions.read(&records(FIRST_UNIT_ID, 10, 5)), [], "too few");
         assert_eq!(directions.read(&records(FIRST_UNIT_ID, 1, 0)), [LONGER]);
@@ -225,7 +252,7 @@ mod tests {
     #[test]
     fn one_that_mostly_goes_on_is_not() {
         let mut directions = Directions::default();
-        directions.learn(&kinds(false));
+        learn(&mut directions, false);
         assert_eq!(directions.read(&records(FIRST_UNIT_ID, 700, 300)), [LONGER]);
         assert_eq!(directions.read(&records(FIRST_UNIT_ID, 700, 300)), []);
     }
@@ -233,8 +260,8 @@ mod tests {
     #[test]
     fn a_branch_may_be_turned_back_but_no_unit_is_told_for_ever() {
         let mut directions = Directions::default();
-        directions.learn(&kinds(false));
-        directions.learn(&kinds(true));
+        learn(&mut directions, false);
+        learn(&mut directions, true);
         let mut told = |first_id| {
             let often = records(first_id, 1000, 0);
             (0..5).flat_map(|_| directions.read(&often)).collect::<Vec<Anew>>()

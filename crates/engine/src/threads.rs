@@ -159,7 +159,11 @@ impl Supervisor {
         // Processes forked from this one may go on with the same code; what has been
         // translated so far is reported once, here.
         self.report.add_code(std::mem::take(&mut code.borrow_mut().statistics));
-        let (totals, lost) = space.trace?.finish(space.trace_next);
+        let mut trace = space.trace?;
+        trace.swap(space.trace_next);
+        // As long as the reader is busy, nobody waits for this.
+        drop(code);
+        let (totals, lost) = trace.finish();
         let report = &mut self.report;
         report.trace_lost = report.trace_lost.or(lost);
         if !self.options.tool.counts() {
@@ -175,8 +179,9 @@ impl Supervisor {
     pub(crate) fn finish_traces(&mut self) {
         self.sample_all();
         for space in self.spaces.values_mut() {
-            if let Some(trace) = space.trace.take() {
-                trace.finish(space.trace_next);
+            if let Some(mut trace) = space.trace.take() {
+                trace.swap(space.trace_next);
+                trace.finish();
             }
         }
     }

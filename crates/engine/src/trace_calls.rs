@@ -22,10 +22,11 @@ impl Supervisor {
         // In a replay one thread stands for all.
         let thread = self.recorded_thread(tid).unwrap_or(tid);
         let space = self.space_of(tid);
-        let bases = (registers.fs_base, space.read_slot(APP_GS));
         let Some(trace) = space.trace.as_mut() else {
             return;
         };
+        let gs_base = space.memory.read_u64(space.context + APP_GS.0 as u64).unwrap_or(0);
+        let bases = (registers.fs_base, gs_base);
         let is_other = trace.thread.replace(thread) != Some(thread);
         let have_changed = trace.bases.insert(thread, bases) != Some(bases);
         if is_other {

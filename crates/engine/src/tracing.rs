@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use why_trace::shape::{Kind, Shared};
+use why_trace::shape::{Kind, Shape, Shared};
 use why_trace::{Counter, Totals};
 
 /// Two buffers: the target fills one while the reader empties the other. Much smaller
@@ -29,8 +29,8 @@ pub const SPAN: u64 = BUFFERS as u64 * STRIDE;
 
 /// Makes something of the trace of a process.
 pub trait TraceReader {
-    /// Makes the next ids of records known.
-    fn learn(&mut self, kinds: &[Kind]);
+    /// Makes the next units and the next ids of records known.
+    fn learn(&mut self, shapes: &[Arc<Shape>], kinds: &[Kind]);
 
     /// The next records.
     fn read(&mut self, records: &[u8]);
@@ -137,10 +137,9 @@ impl SpaceTrace {
         self.begin
     }
 
-    /// Hands over what is left, and waits for the reader. Also the error because of
+    /// Waits for the reader, who has got all that there is. Also the error because of
     /// which it could not keep everything, if so.
-    pub fn finish(mut self, next: Address) -> (Totals, Option<i32>) {
-        self.swap(next);
+    pub fn finish(self) -> (Totals, Option<i32>) {
         drop(self.to_reader);
         self.reader.join().expect("the trace is well formed")
     }
@@ -154,17 +153,20 @@ fn read_all(
     empty: &Sender<Vec<Anew>>,
 ) -> (Totals, Option<i32>) {
     let (mut counter, mut directions) = (Counter::new(), Directions::default());
-    let mut learnt = 0;
+    let mut learnt = (0, 0);
     // The other buffer is free from the start.
     let _ = empty.send(Vec::new());
     while let Ok(Range { start, end }) = full.recv() {
         // Whoever adds to them does not wait until they are learnt.
-        let new = shapes.read().expect("no writer panicked").kinds[learnt..].to_vec();
-        learnt += new.len();
-        counter.learn(&new);
-        directions.learn(&new);
+        let (new, kinds) = {
+            let shapes = shapes.read().expect("no writer panicked");
+            (shapes.all[learnt.0..].to_vec(), shapes.kinds[learnt.1..].to_vec())
+        };
+        learnt = (learnt.0 + new.len(), learnt.1 + kinds.len());
+        counter.learn(&kinds);
+        directions.learn(&new, &kinds);
         if let Some(reader) = &mut reader {
-            reader.learn(&new);
+            reader.learn(&new, &kinds);
         }
         assert!(start <= end && end <= BUFFERS * BUFFER_BYTES);
         // SAFETY: in bounds; the target does not write to this buffer before it is

@@ -69,15 +69,14 @@ impl Instructions {
 
     /// Goes on from a leader to where that ends; the new leaders.
     fn follow(&mut self, program: &dyn Program, entry: u64, leader: u64) -> Vec<u64> {
-        let mut way = self.in_front_of(leader);
         let mut at = leader;
-        let mut new = Vec::new();
+        let (mut new, mut block) = (Vec::new(), Vec::new());
         while !self.all.contains_key(&at) && self.all.len() < MOST {
             let Some(insn) = decode(program, at) else {
                 break;
             };
             self.all.insert(at, insn);
-            way.push(insn);
+            block.push(insn);
             let next = insn.next_ip();
             if let Some(pad) = landing_pad(program, entry, &insn) {
                 self.landings.insert(at, pad);
@@ -88,17 +87,17 @@ impl Instructions {
                 Flow::Ends => break,
                 Flow::Jump { or_on } => {
                     let mut targets = match insn.flow_control() {
-                        FlowControl::IndirectBranch => self.indirect(program, entry, &way),
+                        FlowControl::IndirectBranch => {
+                            let way = [self.in_front_of(leader), block].concat();
+                            self.indirect(program, entry, &way)
+                        }
                         FlowControl::Call => self.landings.get(&at).copied().into_iter().collect(),
                         _ => vec![insn.near_branch_target()],
                     };
                     targets.retain(|target| program.is_within(entry, *target));
                     new.extend(targets.iter().copied().filter(|t| self.leaders.insert(*t)));
                     self.targets.insert(at, targets);
-                    if !or_on {
-                        break;
-                    }
-                    if self.leaders.insert(next) {
+                    if or_on && self.leaders.insert(next) {
                         new.push(next);
                     }
                     break;

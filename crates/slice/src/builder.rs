@@ -10,11 +10,10 @@ use crate::region::{Chunk, Region, RegionError};
 use crate::store::{Store, Stored};
 use crate::units::{Library, Surrounding, Unit, Ways, ids};
 use iced_x86::Instruction;
-use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::sync::{Arc, OnceLock};
 use why_trace::packed::Packer;
-use why_trace::shape::{Kind, Numbered, Shape};
+use why_trace::shape::{Kind, Shape};
 use why_trace::{FIRST_UNIT_ID, UNDO};
 
 /// Of records that have not come yet.
@@ -23,12 +22,14 @@ const NOT_MET: u32 = u32::MAX;
 pub struct Builder<W> {
     ways: W,
     library: Library,
-    /// What records may be, by their ids.
-    offered: Vec<Kind>,
+    /// The units that may be executed, by their numbers, and what their records may be, by the ids
+    /// of these.
+    offered: Vec<Arc<Shape>>,
+    kinds: Vec<Kind>,
     /// By the same, their ids in the region: there are only units that were executed,
     own: Vec<u32>,
     /// each with the first id of its records, by its number in what was offered.
-    met: FxHashMap<usize, u32>,
+    met: Vec<u32>,
     /// What the units are made of again when the region is opened.
     shapes: Vec<Arc<Shape>>,
     /// For each id of a record: the unit and how many instructions were executed.
@@ -59,8 +60,9 @@ impl<W: Ways> Builder<W> {
             ways,
             library: Library::default(),
             offered: Vec::new(),
+            kinds: Vec::new(),
             own: Vec::new(),
-            met: FxHashMap::default(),
+            met: Vec::new(),
             shapes: Vec::new(),
             by_id: Vec::new(),
             store,
@@ -73,27 +75,28 @@ impl<W: Ways> Builder<W> {
         }
     }
 
-    /// The next ids of records. Many never come: what there is to know of a unit is found when its
-    /// first record does.
-    pub fn learn(&mut self, kinds: &[Kind]) {
-        self.offered.extend_from_slice(kinds);
-        self.own.resize(self.offered.len(), NOT_MET);
+    /// The next units, and ids of records. Many never come: what there is to know of a unit is found
+    /// when its first record does.
+    pub fn learn(&mut self, shapes: &[Arc<Shape>], kinds: &[Kind]) {
+        self.offered.extend_from_slice(shapes);
+        self.met.resize(self.offered.len(), NOT_MET);
+        self.kinds.extend_from_slice(kinds);
+        self.own.resize(self.kinds.len(), NOT_MET);
     }
 
     /// The id in the region of records that come for the first time.
     #[cold]
     fn meet(&mut self, id: usize) -> u32 {
-        let Kind { unit, executed } = self.offered[id].clone();
-        let first = match self.met.get(&unit.number) {
-            Some(first) => *first,
-            None => self.add(unit),
-        };
-        self.own[id] = first + executed as u32;
+        let kind = self.kinds[id];
+        if self.met[kind.unit()] == NOT_MET {
+            self.met[kind.unit()] = self.add(Arc::clone(&self.offered[kind.unit()]));
+        }
+        self.own[id] = self.met[kind.unit()] + u32::from(kind.executed);
         self.own[id]
     }
 
     /// A unit is executed for the first time. The first id of its records.
-    fn add(&mut self, Numbered { number: offered, shape }: Numbered) -> u32 {
+    fn add(&mut self, shape: Arc<Shape>) -> u32 {
         let (ways, library) = (&self.ways, &mut self.library);
         let mut known = |insn: &Instruction| library.known(insn, || Surrounding::of(insn, ways));
         let instructions: Vec<_> = shape.instructions.iter().map(&mut known).collect();
@@ -103,9 +106,7 @@ impl<W: Ways> Builder<W> {
         let unit = Unit { first_id, ..self.library.unit(&shape, instructions) };
         self.following.learn(number, unit);
         self.shapes.push(shape);
-        let first = FIRST_UNIT_ID + first_id as u32;
-        self.met.insert(offered, first);
-        first
+        FIRST_UNIT_ID + first_id as u32
     }
 
     /// The next record.

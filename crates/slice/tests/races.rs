@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use why_slice::Ways;
 use why_slice::region::{Builder, Criterion, Options, Region};
-use why_trace::shape::{Kind, Numbered, Planner};
+use why_trace::shape::{Kind, Planner};
 use why_trace::{CALLED, CAME_BACK, ENDED, FIRST_UNIT_ID, MOMENT, STACK, THREAD, WROTE};
 
 const RUNS: u64 = 1000;
@@ -179,8 +179,9 @@ fn region(steps: &[Step]) -> Region {
         planner.instruction(&insn);
         let shape = planner.finish();
         assert!(shape.told.iter().all(Vec::is_empty), "addresses are constants");
-        let unit = Numbered { number, shape: Arc::new(shape) };
-        builder.learn(&Kind::all(&unit).collect::<Vec<_>>());
+        // Not every step is a unit; those that are have two ids each.
+        let kinds = Kind::all((id - FIRST_UNIT_ID) as usize / 2, &shape);
+        builder.learn(&[Arc::new(shape)], &kinds);
         builder.record(id + 1, &[]).unwrap();
         id += 2;
         let at = word(step.word).start;

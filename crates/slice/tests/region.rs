@@ -11,7 +11,7 @@ use why_flow::{Graph, PostDominators};
 use why_slice::Ways;
 use why_slice::reasons::{Reason, Why};
 use why_slice::region::{Builder, Criterion, Options, Region, Slice};
-use why_trace::shape::{Kind, Numbered, Planner, Shape};
+use why_trace::shape::{Kind, Planner, Shape};
 use why_trace::{FIRST_UNIT_ID, REPEATED, STACK, THREAD};
 
 #[path = "../../flow/tests/support/image.rs"]
@@ -131,8 +131,7 @@ fn region(run: &Stepped, units: Units) -> Region {
         let addresses = steps.iter().map(|step| step.insn.ip()).collect();
         let number = ids.len();
         let first = *ids.entry(addresses).or_insert_with(|| {
-            let unit = Numbered { number, shape: Arc::clone(&shape) };
-            builder.learn(&Kind::all(&unit).collect::<Vec<_>>());
+            builder.learn(&[Arc::clone(&shape)], &Kind::all(number, &shape));
             let first = next_id;
             next_id += length as u32 + 1;
             first
@@ -704,7 +703,7 @@ fn interrupted(between: &[u8], is_completed: bool) -> Region {
     let between = shape(0x2000, between);
     let mut builder = Builder::new(Nowhere, CHUNK);
     for (number, shape) in [Arc::clone(&copy), between].into_iter().enumerate() {
-        builder.learn(&Kind::all(&Numbered { number, shape }).collect::<Vec<_>>());
+        builder.learn(&[Arc::clone(&shape)], &Kind::all(number, &shape));
     }
     let pointers = |done: u64| {
         let value = |register: &iced_x86::Register| match register {

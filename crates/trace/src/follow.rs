@@ -10,6 +10,7 @@ use crate::{
 };
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// What the reader carries from record to record of a thread.
 #[derive(Clone, Copy, Default)]
@@ -20,6 +21,8 @@ struct Thread {
 }
 
 pub struct Follower {
+    /// The units, by their numbers.
+    shapes: Vec<Arc<Shape>>,
     /// For each id of a unit's record: the unit, and the instructions it stands for.
     kinds: Vec<Kind>,
     threads: FxHashMap<u64, Thread>,
@@ -79,6 +82,7 @@ impl State {
 impl Default for Follower {
     fn default() -> Follower {
         Follower {
+            shapes: Vec::new(),
             kinds: Vec::new(),
             threads: FxHashMap::default(),
             thread: 0,
@@ -91,8 +95,9 @@ impl Default for Follower {
 }
 
 impl Follower {
-    /// Makes the next ids known.
-    pub fn learn(&mut self, kinds: &[Kind]) {
+    /// Makes the next units and ids known.
+    pub fn learn(&mut self, shapes: &[Arc<Shape>], kinds: &[Kind]) {
+        self.shapes.extend_from_slice(shapes);
         self.kinds.extend_from_slice(kinds);
     }
 
@@ -108,8 +113,11 @@ impl Follower {
                 return Err(malformed);
             };
             let unit = (header.id() as usize).checked_sub(FIRST_UNIT_ID as usize);
-            let read = match unit.and_then(|unit| self.kinds.get(unit)).cloned() {
-                Some(Kind { unit, executed }) => self.unit(&unit.shape, executed, slots, sink),
+            let read = match unit.and_then(|unit| self.kinds.get(unit)).copied() {
+                Some(kind) => {
+                    let shape = Arc::clone(&self.shapes[kind.unit()]);
+                    self.unit(&shape, kind.executed(), slots, sink)
+                }
                 None => self.special(header.id() as u32, slots),
             };
             read.ok_or(malformed)?;

@@ -26,6 +26,7 @@ pub mod shape;
 mod symbol;
 
 use shape::Kind;
+use std::borrow::Cow;
 
 /// Ids below this one are not of units.
 pub const FIRST_UNIT_ID: u32 = 16;
@@ -176,9 +177,8 @@ impl Counter {
 }
 
 /// Goes through a whole number of records: `each` gets the id and the slots of each.
-pub fn each_record(bytes: &[u8], each: &mut dyn FnMut(u64, &[u64])) -> Result<(), Malformed> {
-    let (words, _) = bytes.as_chunks();
-    let words: Vec<u64> = words.iter().copied().map(u64::from_le_bytes).collect();
+pub fn each_record(bytes: &[u8], mut each: impl FnMut(u64, &[u64])) -> Result<(), Malformed> {
+    let words = words(bytes);
     let mut at = 0;
     while at < words.len() {
         let header = Header(!words[at]);
@@ -187,6 +187,18 @@ pub fn each_record(bytes: &[u8], each: &mut dyn FnMut(u64, &[u64])) -> Result<()
         at += 1 + header.slots();
     }
     Ok(())
+}
+
+/// The words of a buffer: where it lies as they do, and that is wherever records are written, they
+/// need not be copied.
+fn words(bytes: &[u8]) -> Cow<'_, [u64]> {
+    // SAFETY: whatever the bytes are, eight of them are a word.
+    let (before, words, _) = unsafe { bytes.align_to::<u64>() };
+    if before.is_empty() && words.len() == bytes.len() / size_of::<u64>() {
+        return Cow::Borrowed(words);
+    }
+    let (words, _) = bytes.as_chunks();
+    words.iter().copied().map(u64::from_le_bytes).collect()
 }
 
 /// A header without its complement.
@@ -210,8 +222,7 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shape::{Numbered, Shape};
-    use std::sync::Arc;
+    use shape::Shape;
 
     fn word(id: u32, slots: usize) -> u64 {
         i64::from(header(id, slots)) as u64
@@ -220,8 +231,7 @@ mod tests {
     /// All records of a unit of so many instructions.
     fn kinds(instructions: usize) -> Vec<Kind> {
         let instructions = vec![Default::default(); instructions];
-        let shape = Arc::new(Shape { instructions, told: Vec::new() });
-        Kind::all(&Numbered { number: 0, shape }).collect()
+        Kind::all(0, &Shape { instructions, told: Vec::new() })
     }
 
     fn bytes(words: &[u64]) -> Vec<u8> {
@@ -235,6 +245,17 @@ mod tests {
         let (unit, thread, undo) = (word(21, 2), word(THREAD, 1), word(UNDO, 1));
         counter.read(&bytes(&[unit, 0xa, 0xb, thread, 7, unit, 1, 2, undo, 1])).unwrap();
         assert_eq!(counter.totals, Totals { instructions: 9, records: 4, slots: 6 });
+    }
+
+    #[test]
+    fn records_are_found_wherever_a_buffer_begins() {
+        let records = bytes(&[word(21, 2), 0xa, 0xb, word(THREAD, 1), 7, word(16, 0)]);
+        for shift in 0..8 {
+            let shifted = [vec![0; shift], records.clone()].concat();
+            let mut found = Vec::new();
+            each_record(&shifted[shift..], |id, slots| found.push((id, slots.to_vec()))).unwrap();
+            assert_eq!(found, [(21, vec![0xa, 0xb]), (THREAD.into(), vec![7]), (16, vec![])]);
+        }
     }
 
     #[test]

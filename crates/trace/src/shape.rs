@@ -4,7 +4,8 @@
 use crate::known::Known;
 use crate::register::{RDI, RSI, RSP, by_number, number};
 use iced_x86::{
-    Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
+    Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+    UsedMemory,
 };
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -52,28 +53,40 @@ pub fn slots(told: &[Register]) -> usize {
 /// instructions after which a unit is left, where it has been needed.
 #[derive(Default)]
 pub struct Shapes {
+    /// By the numbers of units.
+    pub all: Vec<Arc<Shape>>,
     /// What the records of each id are, from [`crate::FIRST_UNIT_ID`] on.
     pub kinds: Vec<Kind>,
-    ids: FxHashMap<(usize, usize), u32>,
-    units: usize,
-    by_address: FxHashMap<u64, Vec<Numbered>>,
+    /// For each unit, the ids of those of its records that there are: after how many instructions
+    /// it is left. They are few.
+    ids: Vec<Vec<(u16, u32)>>,
+    /// The numbers of units that begin there.
+    by_address: FxHashMap<u64, Vec<u32>>,
 }
 
 /// Whoever makes units adds to them while others read.
 pub type Shared = Arc<RwLock<Shapes>>;
 
-/// The records of a unit of which so many instructions were executed.
-#[derive(Clone, Debug)]
+/// The records of the unit with a number of which so many instructions were executed.
+#[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    pub unit: Numbered,
-    pub executed: usize,
+    pub unit: u32,
+    pub executed: u16,
 }
 
 impl Kind {
     /// All that records of this unit can be.
-    pub fn all(unit: &Numbered) -> impl Iterator<Item = Kind> {
-        let counts = 0..=unit.shape.instructions.len();
-        counts.map(|executed| Kind { unit: unit.clone(), executed })
+    pub fn all(unit: usize, shape: &Shape) -> Vec<Kind> {
+        let counts = 0..=shape.instructions.len() as u16;
+        counts.map(|executed| Kind { unit: unit as u32, executed }).collect()
+    }
+
+    pub fn unit(self) -> usize {
+        self.unit as usize
+    }
+
+    pub fn executed(self) -> usize {
+        self.executed.into()
     }
 }
 
@@ -90,21 +103,29 @@ impl Shapes {
     pub fn number(&mut self, shape: Shape) -> Numbered {
         let address = shape.instructions.first().map_or(0, Instruction::ip);
         let there = self.by_address.entry(address).or_default();
-        if let Some(known) = there.iter().find(|known| known.shape.is_of(&shape.instructions)) {
-            return known.clone();
+        for number in there.iter().map(|number| *number as usize) {
+            let known = &self.all[number];
+            if known.is_of(&shape.instructions) {
+                return Numbered { number, shape: Arc::clone(known) };
+            }
         }
-        let new = Numbered { number: self.units, shape: Arc::new(shape) };
-        self.units += 1;
-        there.push(new.clone());
-        new
+        let (number, shape) = (self.all.len(), Arc::new(shape));
+        there.push(number as u32);
+        self.all.push(Arc::clone(&shape));
+        self.ids.push(Vec::new());
+        Numbered { number, shape }
     }
 
     /// The id of the records of a unit that is left after so many instructions.
     pub fn id(&mut self, unit: &Numbered, executed: usize) -> u32 {
-        *self.ids.entry((unit.number, executed)).or_insert_with(|| {
-            self.kinds.push(Kind { unit: unit.clone(), executed });
-            crate::FIRST_UNIT_ID + self.kinds.len() as u32 - 1
-        })
+        let (ids, executed) = (&mut self.ids[unit.number], executed as u16);
+        if let Some((_, id)) = ids.iter().find(|(after, _)| *after == executed) {
+            return *id;
+        }
+        let id = crate::FIRST_UNIT_ID + self.kinds.len() as u32;
+        ids.push((executed, id));
+        self.kinds.push(Kind { unit: unit.number as u32, executed });
+        id
     }
 }
 
@@ -112,33 +133,34 @@ impl Shapes {
 pub struct Planner {
     shape: Shape,
     known: Known<u64>,
-    factory: InstructionInfoFactory,
     pub slots: usize,
 }
 
 impl Default for Planner {
     fn default() -> Planner {
         let shape = Shape { instructions: Vec::new(), told: Vec::new() };
-        Planner {
-            shape,
-            known: Known::at_start(0),
-            factory: InstructionInfoFactory::new(),
-            slots: 0,
-        }
+        Planner { shape, known: Known::at_start(0), slots: 0 }
     }
 }
 
 impl Planner {
     pub fn instruction(&mut self, insn: &Instruction) {
+        self.known_instruction(insn, InstructionInfoFactory::new().info(insn));
+    }
+
+    /// The same for one of which somebody knows what it uses.
+    pub fn known_instruction(&mut self, insn: &Instruction, info: &InstructionInfo) {
         let mut told = self.at_least();
-        let info = self.factory.info(insn);
-        for register in needed(insn, info.used_memory()) {
-            if !register.is_gpr() {
+        let Planner { known, .. } = self;
+        each_needed(insn, info.used_memory(), |register| {
+            if register.is_gpr() {
+                if known.value(number(register)).is_none() {
+                    tell(number(register), known, &mut told);
+                }
+            } else if !told.contains(&register) {
                 told.push(register);
-            } else if self.known.value(number(register)).is_none() {
-                tell(number(register), &mut self.known, &mut told);
             }
-        }
+        });
         self.known.execute(insn, info.used_registers());
         self.slots += slots(&told);
         self.shape.told.push(told);
@@ -173,26 +195,17 @@ fn tell(register: u8, known: &mut Known<u64>, told: &mut Vec<Register>) {
     told.push(by_number(register));
 }
 
-/// The registers that an instruction's addresses follow from.
-fn needed(insn: &Instruction, memory: &[UsedMemory]) -> Vec<Register> {
-    let mut needed = Vec::new();
+/// The registers that an instruction's addresses follow from; some more than once.
+fn each_needed(insn: &Instruction, memory: &[UsedMemory], mut each: impl FnMut(Register)) {
     for m in memory.iter().filter(|m| is_access(m.access())) {
         let of_interest = |r: &Register| r.is_gpr() || r.is_vector_register();
-        needed.extend([m.base(), m.index()].into_iter().filter(of_interest));
-        needed.extend(Lanes::of(insn).map(|lanes| lanes.mask));
-        needed.extend(bit_offset(insn));
+        [m.base(), m.index()].into_iter().filter(of_interest).for_each(&mut each);
+        Lanes::of(insn).map(|lanes| lanes.mask).into_iter().for_each(&mut each);
+        bit_offset(insn).into_iter().for_each(&mut each);
     }
     if matches!(insn.mnemonic(), Mnemonic::Wrfsbase | Mnemonic::Wrgsbase) {
-        needed.push(insn.op0_register());
+        each(insn.op0_register());
     }
-    let mut seen = Vec::new();
-    needed.retain(|register| {
-        let whole = if register.is_gpr() { register.full_register() } else { *register };
-        let new = !seen.contains(&whole);
-        seen.push(whole);
-        new
-    });
-    needed
 }
 
 pub fn is_access(access: OpAccess) -> bool {
@@ -247,7 +260,7 @@ mod tests {
         // A longer encoding of the same, then what was there before.
         assert_eq!(id(0x1000, &[0x3e, 0x48, 0x8b, 0x07], 1), first + 4);
         assert_eq!(id(0x1000, MOVES, 2), first);
-        let executed: Vec<usize> = shapes.kinds.iter().map(|kind| kind.executed).collect();
+        let executed: Vec<usize> = shapes.kinds.iter().map(|kind| kind.executed()).collect();
         assert_eq!(executed, [2, 1, 1, 1, 1]);
     }
 }

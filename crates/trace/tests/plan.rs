@@ -9,7 +9,7 @@ use why_effects::{Lanes, effects};
 use why_trace::follow::Follower;
 use why_trace::nowhere::is_nowhere;
 use why_trace::plan::{Before, Plan, Values};
-use why_trace::shape::{Kind, Numbered, Planner, Shape, slots};
+use why_trace::shape::{Kind, Planner, Shape, slots};
 use why_trace::{FIRST_UNIT_ID, FS_BASE, STACK, THREAD, header};
 
 /// Code that accesses lanes: of each kind, with masks of each kind.
@@ -68,8 +68,7 @@ type Access = (u64, u64, u64);
 fn both(shape: &Arc<Shape>, random: &mut Random) -> (Vec<Access>, Vec<Access>, usize) {
     let plan = Plan::of(shape, &mut InstructionInfoFactory::new());
     let mut follower = Follower::default();
-    let unit = Numbered { number: 0, shape: Arc::clone(shape) };
-    follower.learn(&Kind::all(&unit).collect::<Vec<_>>());
+    follower.learn(&[Arc::clone(shape)], &Kind::all(0, shape));
     let executed = match random.next() % 3 {
         0 => random.next() as usize % (shape.instructions.len() + 1),
         _ => shape.instructions.len(),

@@ -26,6 +26,8 @@ pub struct Tracer {
     /// The borrowed register, which holds the place in the buffer.
     next: Option<u8>,
     unit: Numbered,
+    /// How many slots come before those of each instruction, and behind the last.
+    slots_before: Vec<usize>,
     shapes: Shared,
 }
 
@@ -52,14 +54,18 @@ impl Tracer {
                 break;
             }
             used = uses;
-            planner.instruction(&insn.insn);
+            planner.known_instruction(&insn.insn, info);
             kept += 1;
         }
         scanned.truncate(kept);
         let is_call = scanned[0].flow == Flow::Syscall;
         let next = (!is_call).then(|| used.trailing_ones() as u8);
         let unit = request.shapes.write().expect("no panic").number(planner.finish());
-        Tracer { next, unit, shapes: Shared::clone(request.shapes) }
+        let mut slots_before = vec![0];
+        for told in &unit.shape.told {
+            slots_before.extend(slots_before.last().map(|before| before + slots(told)));
+        }
+        Tracer { next, unit, slots_before, shapes: Shared::clone(request.shapes) }
     }
 
     pub fn borrows(&self) -> bool {
@@ -94,7 +100,7 @@ impl Tracer {
         let Some(next) = self.next else {
             return;
         };
-        let mut slot = self.shape().slots_before(index);
+        let mut slot = self.slots_before[index];
         for &register in &self.shape().told[index] {
             let displacement = HEADER + 8 * slot as i32;
             match register.is_gpr() {
@@ -116,10 +122,10 @@ impl Tracer {
             return;
         };
         let behind = executed as usize;
-        let mut slots = self.shape().slots_before(behind);
+        let mut slots = self.slots_before[behind];
         if behind == self.shape().instructions.len() {
             self.record(behind, e);
-            slots = self.shape().slots_before(behind + 1);
+            slots = self.slots_before[behind + 1];
         } else if let Some(pointer) = self.shape().pointer_behind(behind) {
             e.store_at(next, HEADER + 8 * slots as i32, pointer);
             slots += 1;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use why_engine::{EngineError, Readers, TraceReader};
 use why_trace::access::Access;
 use why_trace::follow::Follower;
-use why_trace::shape::Kind;
+use why_trace::shape::{Kind, Shape};
 
 /// Who writes the accesses down, which only a trace has.
 pub fn readers(path: Option<&PathBuf>, traces: bool) -> Result<Option<Readers>, EngineError> {
@@ -54,8 +54,8 @@ impl Logger {
 }
 
 impl TraceReader for Logger {
-    fn learn(&mut self, kinds: &[Kind]) {
-        self.follower.learn(kinds);
+    fn learn(&mut self, shapes: &[Arc<Shape>], kinds: &[Kind]) {
+        self.follower.learn(shapes, kinds);
     }
 
     fn read(&mut self, records: &[u8]) {

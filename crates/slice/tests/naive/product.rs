@@ -10,7 +10,7 @@ use why_flow::{Graph, PostDominators, Program};
 use why_slice::Ways;
 use why_slice::region::{Builder, Region};
 use why_symbols::Landing;
-use why_trace::shape::{Kind, Numbered, Planner, Shape};
+use why_trace::shape::{Kind, Planner, Shape};
 use why_trace::{CALLED, FIRST_UNIT_ID, FS_BASE, REPEATED, STACK, THREAD, WROTE};
 
 /// There are several, even of short runs.
@@ -187,8 +187,7 @@ pub fn region(run: &Stepped, program: &Seen<'_>) -> Region {
         let addresses = steps.iter().map(|step| step.insn.ip()).collect();
         let number = ids.len();
         let first = *ids.entry(addresses).or_insert_with(|| {
-            let unit = Numbered { number, shape: Arc::clone(&shape) };
-            builder.learn(&Kind::all(&unit).collect::<Vec<_>>());
+            builder.learn(&[Arc::clone(&shape)], &Kind::all(number, &shape));
             let first = next_id;
             next_id += length as u32 + 1;
             first

@@ -12,7 +12,7 @@ use why_record::files::Hash;
 use why_record::position::Moment;
 use why_record::store::Recording;
 use why_slice::region::{Builder, Region, RegionError};
-use why_trace::shape::Kind;
+use why_trace::shape::{Kind, Shape};
 
 /// How many instructions are packed together: what is decoded at once when slicing.
 const CHUNK: u64 = 2_000_000;
@@ -196,9 +196,9 @@ impl Reader {
 }
 
 impl TraceReader for Reader {
-    fn learn(&mut self, kinds: &[Kind]) {
+    fn learn(&mut self, shapes: &[Arc<Shape>], kinds: &[Kind]) {
         if let Some(builder) = self.builder() {
-            builder.learn(kinds);
+            builder.learn(shapes, kinds);
         }
     }
 
@@ -207,7 +207,7 @@ impl TraceReader for Reader {
             return;
         };
         let mut result = Ok(());
-        let read = why_trace::each_record(records, &mut |id, slots| {
+        let read = why_trace::each_record(records, |id, slots| {
             if result.is_ok() {
                 result = builder.record(id as u32, slots);
             }

@@ -2,8 +2,8 @@
 
 use crate::images::Images;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
-use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
@@ -22,9 +22,9 @@ pub struct MappedWays {
     images: RefCell<Images>,
     /// The program itself, as opposed to libraries.
     program: String,
-    meets: RefCell<HashMap<Function, Rc<Meets>>>,
+    meets: RefCell<FxHashMap<Function, Rc<Meets>>>,
     /// Where indirect jumps of files were seen to lead.
-    seen: HashMap<*const Image, Targets>,
+    seen: FxHashMap<*const Image, Targets>,
     /// What was asked for last: mostly the next instruction of the same function is next.
     last: RefCell<Option<Rc<Located>>>,
 }
@@ -35,12 +35,13 @@ struct Located {
     /// When so many modules were mapped.
     mapped: usize,
     module: why_symbols::Module,
-    /// The function that it belongs to.
+    /// The function that it belongs to, and where its ways meet, once somebody has asked.
     entry: Option<u64>,
+    meets: OnceCell<Option<Rc<Meets>>>,
 }
 
 /// Of one file, by jump.
-type Targets = HashMap<u64, Vec<u64>>;
+type Targets = FxHashMap<u64, Vec<u64>>;
 
 /// A function of a file, by its entry.
 type Function = (*const Image, u64);
@@ -49,16 +50,16 @@ type Function = (*const Image, u64);
 #[derive(Default)]
 struct Meets {
     /// By branch.
-    by_branch: HashMap<u64, u64>,
-    places: HashSet<u64>,
+    by_branch: FxHashMap<u64, u64>,
+    places: FxHashSet<u64>,
     /// Where those from a landing pad meet those from behind the calls that lead to it.
-    landings: HashMap<u64, u64>,
+    landings: FxHashMap<u64, u64>,
 }
 
 impl MappedWays {
     pub fn new(mapped: Mapped, images: Images, program: String) -> MappedWays {
         let (images, meets, last) = (RefCell::new(images), RefCell::default(), RefCell::default());
-        MappedWays { mapped, images, program, meets, seen: HashMap::new(), last }
+        MappedWays { mapped, images, program, meets, seen: FxHashMap::default(), last }
     }
 
     fn located(&self, address: u64) -> Option<Rc<Located>> {
@@ -73,7 +74,8 @@ impl MappedWays {
             let code = module.image.extent(at).unwrap_or(at..LinkAddress(at.0 + 1));
             let entry = module.image.function(at).map(|entry| entry.0);
             let addresses = module.mapped(code.start)..module.mapped(code.end);
-            *last = Some(Rc::new(Located { addresses, mapped: mapped.len(), module, entry }));
+            let (mapped, meets) = (mapped.len(), OnceCell::new());
+            *last = Some(Rc::new(Located { addresses, mapped, module, entry, meets }));
         }
         last.clone()
     }
@@ -91,9 +93,9 @@ impl MappedWays {
             let meet = |(number, block): (usize, &why_flow::Block)| {
                 Some((block.last, graph.block(behind.behind(BlockId(number))?).start))
             };
-            let by_branch: HashMap<u64, u64> =
+            let by_branch: FxHashMap<u64, u64> =
                 graph.blocks.iter().enumerate().filter_map(meet).collect();
-            let landings: HashMap<u64, u64> =
+            let landings: FxHashMap<u64, u64> =
                 why_flow::landings(&graph, &behind).into_iter().collect();
             let places = by_branch.values().chain(landings.values()).copied().collect();
             Rc::new(Meets { by_branch, places, landings })
@@ -103,20 +105,25 @@ impl MappedWays {
         self.meets.borrow_mut().entry(key).or_insert_with(found).clone()
     }
 
+    /// Those of the function that some code belongs to.
+    fn meets_of<'a>(&self, located: &'a Located) -> Option<&'a Meets> {
+        let Located { module, entry, meets, .. } = located;
+        meets.get_or_init(|| entry.map(|entry| self.meets(&module.image, entry))).as_deref()
+    }
+
     /// Where the ways from an address meet, by one of its function's tables.
-    fn found(&self, from: u64, table: impl Fn(&Meets) -> &HashMap<u64, u64>) -> Option<u64> {
+    fn found(&self, from: u64, table: impl Fn(&Meets) -> &FxHashMap<u64, u64>) -> Option<u64> {
         let located = self.located(from)?;
-        let Located { module, entry, .. } = &*located;
-        let meets = self.meets(&module.image, (*entry)?);
-        let meet = table(&meets).get(&module.linked(from).0).copied();
+        let module = &located.module;
+        let meet = table(self.meets_of(&located)?).get(&module.linked(from).0).copied();
         meet.map(|meet| module.mapped(LinkAddress(meet)))
     }
 
     /// Notes where jumps of files lead that were not known to. The functions that they are of.
-    fn add_targets(&mut self, seen: &[(u64, u64)]) -> HashMap<Function, Rc<Image>> {
+    fn add_targets(&mut self, seen: &[(u64, u64)]) -> FxHashMap<Function, Rc<Image>> {
         // Those of one function come one behind the other.
         let mut last: Option<(Function, Graph)> = None;
-        let mut changed = HashMap::new();
+        let mut changed = FxHashMap::default();
         for (jump, target) in seen {
             let (Some(from), Some(to)) = (self.located(*jump), self.located(*target)) else {
                 continue;
@@ -151,12 +158,10 @@ impl Ways for MappedWays {
     }
 
     fn may_meet(&self, address: u64) -> bool {
-        let Some(located) = self.located(address) else {
-            return false;
-        };
-        let Located { module, entry, .. } = &*located;
-        let places = |entry| self.meets(&module.image, entry);
-        entry.is_some_and(|entry| places(entry).places.contains(&module.linked(address).0))
+        self.located(address).is_some_and(|located| {
+            let at = located.module.linked(address).0;
+            self.meets_of(&located).is_some_and(|meets| meets.places.contains(&at))
+        })
     }
 
     fn lands(&self, pad: u64) -> Option<u64> {
@@ -172,7 +177,10 @@ impl Ways for MappedWays {
 
     fn learn_targets(&mut self, seen: &[(u64, u64)]) -> Vec<u64> {
         let mut addresses = Vec::new();
-        for (function, image) in self.add_targets(seen) {
+        let changed = self.add_targets(seen);
+        // Of the function that was asked for last others may be known now.
+        self.last.take();
+        for (function, image) in changed {
             let before = self.meets.borrow_mut().remove(&function).unwrap_or_default();
             let differing = before.differing(&self.meets(&image, function.1));
             // A file may be mapped more than once.
