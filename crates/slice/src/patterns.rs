@@ -42,14 +42,15 @@ pub struct Crossing {
     pub hides: bool,
 }
 
-/// A write, and another access, which begins so far behind the one that is named.
+/// A write, and another access.
 #[derive(Clone, Copy)]
 pub struct Apart {
     write: u16,
     access: u16,
+    /// What is to be added to how far the access is behind the write,
     plus: u64,
-    write_size: u64,
-    access_size: u64,
+    /// and what that is at least if they are apart.
+    least: u64,
 }
 
 /// Something that a unit may make.
@@ -94,12 +95,8 @@ impl Crossing {
                         let may_be =
                             later.filter(|at| !accesses[*at].moves_with(&accesses[access]));
                         let size = |at: usize| accesses[at].fixed_size().unwrap_or(0);
-                        apart.extend(may_be.map(|at| Apart {
-                            write: access as u16,
-                            access: at as u16,
-                            plus: 0,
-                            write_size: size(access).into(),
-                            access_size: size(at).into(),
+                        apart.extend(may_be.map(|at| {
+                            Apart::of((access as u16, size(access)), (at as u16, size(at)))
                         }));
                     }
                     Place::String { .. } => return None,
@@ -164,34 +161,38 @@ fn all_apart(
     // How far two accesses that move with each other are from each other.
     let away =
         |from: u16, to: u16| stand_ins[usize::from(to)].wrapping_sub(stand_ins[usize::from(from)]);
-    let mut all: Vec<(Apart, Range<i64>, Range<i64>)> = Vec::new();
+    let mut all: Vec<Apart> = Vec::new();
     for one in apart {
-        let same = all.iter_mut().find(|(first, ..)| {
+        let same = all.iter_mut().find(|first| {
             moves_with(first.write, one.write) && moves_with(first.access, one.access)
         });
-        let first = same.as_ref().map_or(*one, |(first, ..)| *first);
-        let range = |start: u64, size: u64| start as i64..(start as i64 + size as i64);
-        let write = range(away(first.write, one.write), one.write_size);
-        let access = range(away(first.access, one.access), one.access_size);
-        match same {
-            Some((_, writes, accesses)) => {
-                *writes = writes.start.min(write.start)..writes.end.max(write.end);
-                *accesses = accesses.start.min(access.start)..accesses.end.max(access.end);
-            }
-            None => all.push((first, write, access)),
-        }
+        let Some(first) = same else {
+            all.push(*one);
+            continue;
+        };
+        // How far the first access may be behind the first write is a range for each; a range that
+        // holds both is for both.
+        let moved = away(first.access, one.access).wrapping_sub(away(first.write, one.write));
+        let range = |plus: u64, least: u64| (plus as i64, plus.wrapping_sub(least) as i64);
+        let (plus, end) = range(first.plus, first.least);
+        let (other_plus, other_end) = range(one.plus.wrapping_add(moved), one.least);
+        let (plus, end) = (plus.max(other_plus), end.min(other_end));
+        (first.plus, first.least) = (plus as u64, plus.wrapping_sub(end) as u64);
     }
-    let apart = |(first, writes, accesses): (Apart, Range<i64>, Range<i64>)| Apart {
-        plus: (accesses.start - writes.start) as u64,
-        write_size: (writes.end - writes.start) as u64,
-        access_size: (accesses.end - accesses.start) as u64,
-        ..first
-    };
-    all.into_iter().map(apart).collect()
+    all
 }
 
 impl Apart {
-    /// How far the access is behind the write.
+    /// A write and an access, each with its size.
+    fn of((write, write_size): (u16, u16), (access, access_size): (u16, u16)) -> Apart {
+        let (write_size, access_size) = (u64::from(write_size), u64::from(access_size));
+        // From the last byte of the access behind the first one of the write to the other way round.
+        let plus = access_size.saturating_sub(1);
+        let least = if write_size == 0 || access_size == 0 { 0 } else { write_size + plus };
+        Apart { write, access, plus, least }
+    }
+
+    /// How far the last byte of the access is behind the first one of the write.
     #[inline]
     fn behind(&self, starts: &[u64]) -> u64 {
         let access = starts[usize::from(self.access)].wrapping_add(self.plus);
@@ -200,8 +201,7 @@ impl Apart {
 
     #[inline]
     pub fn is_met(&self, starts: &[u64]) -> bool {
-        let behind = self.behind(starts);
-        behind >= self.write_size && behind.wrapping_neg() >= self.access_size
+        self.behind(starts) >= self.least
     }
 }
 
@@ -384,5 +384,40 @@ impl Book {
     #[inline]
     pub fn sizes(&self, number: u32) -> Sizes {
         self.sizes[number as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two accesses that move together and two others, wherever they are: all together are apart
+    /// only if each pair is.
+    #[test]
+    fn all_are_apart_only_if_each_is() {
+        let (sizes, stand_ins) = ([8, 4, 1, 16], [1 << 48, (1 << 48) + 20, 2 << 48, (2 << 48) - 9]);
+        let pair = |write: u16, access: u16| {
+            Apart::of((write, sizes[usize::from(write)]), (access, sizes[usize::from(access)]))
+        };
+        let apart = [pair(0, 2), pair(0, 3), pair(1, 2), pair(1, 3)];
+        let all = all_apart(&apart, |one, other| one / 2 == other / 2, &stand_ins);
+        assert_eq!(all.len(), 1);
+        let mut apart_together = 0;
+        for away in 0..200 {
+            let (one, other) = (0x1000, 0x1000 - 100 + away);
+            let starts = [one, one + 20, other, other - 9];
+            let overlaps = |write: usize, access: usize| {
+                let (write, access) =
+                    ((starts[write], sizes[write]), (starts[access], sizes[access]));
+                write.0 < access.0 + u64::from(access.1) && access.0 < write.0 + u64::from(write.1)
+            };
+            let expected = [overlaps(0, 2), overlaps(0, 3), overlaps(1, 2), overlaps(1, 3)];
+            assert_eq!(apart.map(|apart| !apart.is_met(&starts)), expected, "{away}");
+            if all[0].is_met(&starts) {
+                apart_together += 1;
+                assert_eq!(expected, [false; 4], "{away}");
+            }
+        }
+        assert_eq!(apart_together, 161, "all but where the ranges of both overlap");
     }
 }
