@@ -6,7 +6,7 @@ mod thread;
 
 use crate::calls::{Calls, Creator, Told, What as Meaning};
 use crate::control::{Control, Position};
-use crate::saves::{Changed, Filter};
+use crate::saves::{Changed, Filter, KEPT_SIZE};
 use crate::units::{Unit, What};
 pub use interrupted::{Completion, Completions};
 use rustc_hash::FxHashMap;
@@ -308,6 +308,19 @@ impl Course {
                     let saved = thread.keep(keeping, operand, here, others, filter);
                     let restored = |(kept, saved)| Restored::new(index, kept, saved);
                     room.restored.extend(saved.map(restored));
+                    continue;
+                }
+                What::Store { kept, value, plus } => {
+                    let at = Start { value, plus }.of(values);
+                    if filter.may_hold_few(at, KEPT_SIZE) {
+                        thread.forget(others, &(at..at.wrapping_add(KEPT_SIZE.into())), filter);
+                    }
+                    thread.store(kept, at, here, filter);
+                    continue;
+                }
+                What::Load { kept, value, plus } => {
+                    let saved = thread.load(kept, Start { value, plus }.of(values), filter);
+                    room.restored.extend(saved.map(|saved| Restored::new(index, kept, saved)));
                     continue;
                 }
                 What::Unwind { address } => {

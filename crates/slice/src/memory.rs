@@ -226,7 +226,7 @@ impl Memory {
         // Most are a register, or a part of one.
         if new & !own == 0 && before & own == 0 {
             wanters[share] = wanter;
-        } else if first % SHARING == 0 && new >> first == 0xff {
+        } else if first.is_multiple_of(SHARING) && new >> first == 0xff {
             wanters[share..share + 2].fill(wanter);
         } else {
             self.put_by(index, before, new, wanter);

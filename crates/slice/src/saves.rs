@@ -14,6 +14,9 @@ use why_effects::{Cell, Effects, Place, cells};
 /// The registers that functions have to bring back: RBX, RBP and R12 to R15.
 const KEPT: [u8; 6] = [3, 5, 12, 13, 14, 15];
 
+/// How many bytes each has.
+pub const KEPT_SIZE: u16 = 8;
+
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept(u8);
@@ -170,6 +173,11 @@ impl Slots {
 }
 
 impl Changed {
+    /// One alone.
+    pub fn of(kept: Kept) -> Changed {
+        Changed(kept.bit())
+    }
+
     /// Whether a register still has its caller's value.
     pub fn leaves(self, kept: Kept) -> bool {
         self.0 & kept.bit() == 0
@@ -204,7 +212,9 @@ impl Filter {
     }
 
     pub fn add(&mut self, at: u64) {
-        self.0.resize(FILTERED, 0);
+        if self.0.is_empty() {
+            self.0.resize(FILTERED, 0);
+        }
         for index in Filter::counts(at) {
             // One that is full stays so.
             self.0[index] = self.0[index].saturating_add(1);

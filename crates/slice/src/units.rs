@@ -1,6 +1,6 @@
 //! What has to be known of a unit, found once for all of its records.
 
-use crate::saves::{Changed, Keeping};
+use crate::saves::{Changed, Keeping, Kept};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, Register};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
@@ -144,6 +144,10 @@ pub enum What {
     Meet { address: u64 },
     /// It may put a register aside or bring it back.
     Keep,
+    /// The same of one that only stores a register, so far behind one of the values of the plan;
+    Store { kept: Kept, value: u16, plus: u64 },
+    /// and of one that only loads it.
+    Load { kept: Kept, value: u16, plus: u64 },
     /// It writes so many bytes to memory, so far behind one of the values of the plan.
     Write { value: u16, size: u16, plus: u64 },
     /// It writes to a string: which access of the plan.
@@ -308,7 +312,7 @@ impl Library {
             if operands.len() == known.effects.operands.len() {
                 let own = keeping.writes.iter().map(|operand| operands.start + operand);
                 if keeping.moves() {
-                    step(What::Keep);
+                    step(keep(keeping, &accesses[operands.clone()]));
                 } else {
                     own.for_each(|access| step(write(&accesses[access], access)));
                     if !keeping.changes.is_nothing() {
@@ -383,6 +387,23 @@ impl Unit {
     }
 }
 
+/// What an instruction with these operands does that stores or loads a register.
+fn keep(keeping: &Keeping, operands: &[Planned]) -> What {
+    let start = |operand: usize| operands[operand].fixed_start();
+    match (keeping.stores, keeping.loads, keeping.writes.as_slice()) {
+        (Some((kept, operand)), None, [only])
+            if *only == operand && keeping.changes.is_nothing() =>
+        {
+            start(operand).map(|Start { value, plus }| What::Store { kept, value, plus })
+        }
+        (None, Some((kept, operand)), []) if keeping.changes == Changed::of(kept) => {
+            start(operand).map(|Start { value, plus }| What::Load { kept, value, plus })
+        }
+        _ => None,
+    }
+    .unwrap_or(What::Keep)
+}
+
 fn write(planned: &Planned, access: usize) -> What {
     match (planned.fixed_start(), planned.fixed_size()) {
         (Some(Start { value, plus }), Some(size)) => What::Write { value, size, plus },
@@ -403,7 +424,14 @@ fn taken_together(steps: &[Step]) -> Box<[Step]> {
                 continue;
             }
             (What::Change(_), None) => last_change = Some(together.len()),
-            (What::Keep | What::Call { .. } | What::Unwind { .. }, _) => last_change = None,
+            (
+                What::Keep
+                | What::Store { .. }
+                | What::Load { .. }
+                | What::Call { .. }
+                | What::Unwind { .. },
+                _,
+            ) => last_change = None,
             _ => {}
         }
         together.push(*step);

@@ -2,7 +2,7 @@
 
 use super::interrupted::Begun;
 use crate::control::{Control, Position};
-use crate::saves::{Changed, Filter, Keeping, Kept, Slots};
+use crate::saves::{Changed, Filter, KEPT_SIZE, Keeping, Kept, Slots};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -96,6 +96,31 @@ impl Thread {
         }
         call.changed.change(keeping.changes);
         if let Some((kept, _)) = saved {
+            call.changed.bring_back(kept);
+        }
+        saved
+    }
+
+    /// An instruction stores a register, and nothing else; that nobody has put anything aside there
+    /// any more is known.
+    #[inline]
+    pub fn store(&mut self, kept: Kept, at: u64, position: Position, filter: &mut Filter) {
+        // Nobody knows what the function had done that runs when the trace begins.
+        if let Some(call) = self.calls.last().filter(|call| call.changed.leaves(kept)) {
+            self.slots.store(call.first_slot, (kept, at), position, filter);
+        }
+    }
+
+    /// An instruction loads a register, and nothing else. Where that was put aside, if it was.
+    #[inline]
+    pub fn load(&mut self, kept: Kept, at: u64, filter: &Filter) -> Option<Position> {
+        let call = self.calls.last_mut()?;
+        call.changed.change(Changed::of(kept));
+        if !filter.may_hold_few(at, KEPT_SIZE) {
+            return None;
+        }
+        let saved = self.slots.load(call.first_slot, kept, at);
+        if saved.is_some() {
             call.changed.bring_back(kept);
         }
         saved
