@@ -632,6 +632,46 @@ fn forward_slices_at_once_are_those_of_each() {
     }
 }
 
+/// What slices learn of a region that is kept makes others faster, and nothing else.
+#[test]
+fn further_slices_are_those_of_a_first_one() {
+    for (name, source) in PROGRAMS {
+        let run = stepped(source, &["-O1"]);
+        let (kept, fresh) = (region(&run, Units::Long), region(&run, Units::Long));
+        kept.keep_decoded(1 << 30);
+        let at = run.image.symbol("result");
+        let ends: Vec<usize> = (1..=6).map(|sixth| run.steps.len() * sixth / 6).rev().collect();
+        let code = run.steps[run.steps.len() / 2].insn.ip();
+        let (mut found, mut repeated) = (0, 0);
+        for end in ends.iter().chain(&ends) {
+            let criterion = Criterion {
+                position: *end as u64,
+                thread: 1,
+                cells: vec![0..8, 128..136],
+                memory: std::iter::once(at..at + 4).collect(),
+                ..Criterion::default()
+            };
+            let pruned = Criterion { pruned: vec![code..code + 64], ..criterion.clone() };
+            let plain = Options { reasons: Why::Code, ..Options::default() };
+            let first = fresh.slice(&criterion, plain).unwrap();
+            for (criterion, options) in [
+                (&criterion, plain),
+                (&pruned, plain),
+                (&criterion, Options { data: true, ..plain }),
+                (&criterion, Options { thin: true, ..plain }),
+                (&criterion, Options { only: Some(&first.positions), ..plain }),
+                (&criterion, Options { reasons: Why::Nothing, count_only: true, ..plain }),
+            ] {
+                let slice = kept.slice(criterion, options).unwrap();
+                assert_eq!(slice, fresh.slice(criterion, options).unwrap(), "{name} {end}");
+                found += slice.count;
+                repeated += slice.reasons.iter().filter(|reason| reason.times > 1).count();
+            }
+        }
+        assert!(found > 0 && repeated > 0, "{name}");
+    }
+}
+
 /// What is made of some operands, each as it was before a step read it.
 #[test]
 fn forward_slices_are_those_of_the_naive_way() {
