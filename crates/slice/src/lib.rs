@@ -23,6 +23,7 @@ mod following;
 pub mod forward;
 mod kept;
 mod large;
+mod marks;
 mod memory;
 mod noting;
 mod once;

@@ -2,9 +2,8 @@
 //! that is wanted: they come when the search gets there.
 
 use crate::control::Position;
-use crate::large;
+use crate::marks::{Kind, Marks};
 use crate::paged::Paged;
-use crate::positions::bits_of;
 use crate::saves::Kept;
 use crate::wanted::{Wanted, Wanter};
 use rustc_hash::FxHashMap;
@@ -12,9 +11,8 @@ use rustc_hash::FxHashMap;
 pub struct Waiting {
     /// What was executed before does not count.
     start: Position,
-    /// A bit for each position from there on.
-    decide: Vec<u64>,
-    put_aside: Vec<u64>,
+    /// Of positions from there on.
+    marks: Marks,
     /// Who wants those that decide.
     wanters: Paged<Wanter>,
     /// What was put aside, by the numbers of those who did;
@@ -62,15 +60,17 @@ impl Aside {
     }
 }
 
+/// Who belongs to the slice whatever it makes, and who has put something aside.
+const DECIDES: Kind = Kind::First;
+const PUTS_ASIDE: Kind = Kind::Second;
+
 impl Waiting {
     /// Nobody waits yet, between two positions.
     pub fn between(start: Position, end: Position) -> Waiting {
         let count = end.saturating_sub(start) as usize;
-        let nobody = || large::zeros(count.div_ceil(64) + 1);
         Waiting {
             start,
-            decide: nobody(),
-            put_aside: nobody(),
+            marks: Marks::up_to(count),
             wanters: Paged::up_to(count),
             asides: Vec::new(),
             numbers: Paged::up_to(count),
@@ -81,13 +81,13 @@ impl Waiting {
 
     /// How much memory that takes.
     pub fn size(&self) -> usize {
-        size_of_val(self.decide.as_slice())
-            + size_of_val(self.put_aside.as_slice())
+        self.marks.size()
             + self.wanters.size()
             + self.numbers.size()
             + size_of_val(self.asides.as_slice())
     }
 
+    #[inline]
     fn index(&self, position: Position) -> Option<usize> {
         position.checked_sub(self.start).map(|index| index as usize)
     }
@@ -96,11 +96,8 @@ impl Waiting {
     #[inline]
     pub fn decide(&mut self, position: Position, wanter: Wanter) -> bool {
         let Some(index) = self.index(position) else { return false };
-        let Some(word) = self.decide.get_mut(index / 64) else { return false };
-        let bit = 1 << (index % 64);
-        let is_new = *word & bit == 0;
+        let is_new = self.marks.mark(DECIDES, index) == Some(true);
         if is_new {
-            *word |= bit;
             self.wanters.put(index, wanter);
         }
         is_new
@@ -116,14 +113,12 @@ impl Waiting {
     /// A register is wanted again where it was put aside.
     pub fn put_aside(&mut self, position: Position, aside: &Aside) {
         let Some(index) = self.index(position) else { return };
-        let Some(word) = self.put_aside.get_mut(index / 64) else { return };
-        let bit = 1 << (index % 64);
-        if *word & bit != 0 {
+        let Some(is_new) = self.marks.mark(PUTS_ASIDE, index) else { return };
+        if !is_new {
             let number = self.numbers.get(index).expect("it has one");
             self.asides[number as usize].add(aside);
             return;
         }
-        *word |= bit;
         let number = self.free.pop().unwrap_or(self.asides.len() as u32);
         self.numbers.put(index, number);
         match self.asides.get_mut(number as usize) {
@@ -136,23 +131,23 @@ impl Waiting {
     #[inline]
     fn number(&self, position: Position) -> Option<u32> {
         let index = self.index(position)?;
-        let is_there = bits_of(&self.put_aside, index, 1) == 1;
-        self.numbers.get(index).filter(|_| is_there)
+        self.numbers.get(index).filter(|_| self.marks.has(PUTS_ASIDE, index))
     }
 
     /// Those of the next instructions that decide; those that put something aside.
-    #[inline]
+    #[inline(always)]
     pub fn masks(&self, position: Position, count: u32) -> (u64, u64) {
-        let Some(index) = self.index(position) else { return (0, 0) };
-        (bits_of(&self.decide, index, count), bits_of(&self.put_aside, index, count))
+        match self.index(position) {
+            Some(index) => self.marks.masks(index, count),
+            None => (0, 0),
+        }
     }
 
     /// Whether an instruction belongs to the slice whatever it makes: for whom, and where it had
     /// somebody write.
     pub fn decision(&self, position: Position) -> Option<(Wanter, Option<u64>)> {
         let index = self.index(position)?;
-        let is_waiting = bits_of(&self.decide, index, 1) == 1;
-        let wanter = self.wanters.get(index).filter(|_| is_waiting)?;
+        let wanter = self.wanters.get(index).filter(|_| self.marks.has(DECIDES, index))?;
         Some((wanter, self.wrote.get(&position).copied()))
     }
 
@@ -165,7 +160,7 @@ impl Waiting {
     pub fn take_aside(&mut self, position: Position) -> Option<Aside> {
         let number = self.number(position)?;
         let index = self.index(position)?;
-        self.put_aside[index / 64] &= !(1 << (index % 64));
+        self.marks.clear(PUTS_ASIDE, index);
         self.free.push(number);
         Some(self.asides[number as usize])
     }
@@ -177,6 +172,7 @@ impl Waiting {
         if self.wanters.may_pass(index) {
             self.wanters.pass(index);
             self.numbers.pass(index);
+            self.marks.pass(index);
         }
     }
 }
