@@ -172,13 +172,11 @@ impl<'a> Shortcuts<'a> {
             return Met::Unknown;
         }
         let Learnt { known, once, slice, .. } = &mut self.learnt;
-        let Known { ways, recent, .. } = {
-            let known = &mut known[number];
-            if !known.describe(alike, wanted, noted, &mut self.key) {
-                return Met::Gone;
-            }
-            known
-        };
+        let known = &mut known[number];
+        if !known.describe(alike, wanted, noted, &mut self.key) {
+            return Met::Gone;
+        }
+        let Known { ways, recent, .. } = known;
         let Some(found) = find(ways, recent, &self.key) else {
             let is_worth = ways.len() < MOST_WAYS && once.is_there((alike.pattern, &self.key));
             return if is_worth { Met::New } else { Met::Unknown };
