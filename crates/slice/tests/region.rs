@@ -651,7 +651,8 @@ fn further_slices_are_those_of_a_first_one() {
                 memory: std::iter::once(at..at + 4).collect(),
                 ..Criterion::default()
             };
-            let pruned = Criterion { pruned: vec![code..code + 64], ..criterion.clone() };
+            let pruned = std::iter::once(code..code + 64).collect();
+            let pruned = Criterion { pruned, ..criterion.clone() };
             let plain = Options { reasons: Why::Code, ..Options::default() };
             let first = fresh.slice(&criterion, plain).unwrap();
             for (criterion, options) in [
