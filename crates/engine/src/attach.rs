@@ -8,6 +8,7 @@ use crate::inject::Part;
 use crate::maps::{self, Mapping};
 use crate::memory::{Address, Memory, page_of};
 use crate::memory_calls::KERNELS_OWN;
+use crate::processor::Beside;
 use crate::ptrace::{self, Registers, Stop};
 use crate::space::{Space, SpaceId};
 use crate::supervisor::{Outcome, Supervisor};
@@ -165,19 +166,12 @@ impl Supervisor {
 
     fn map_trace(&mut self, tid: Tid, base: u64) -> Outcome<()> {
         let shapes = self.space_of(tid).code.borrow().shapes.clone();
-        let (processor, allowed) = (self.options.processor, self.options.allowed.clone());
+        let beside =
+            Beside { engine: self.options.processor, allowed: self.options.allowed.clone() };
         let process = self.recorded_process(tid).unwrap_or(tid);
         let readers = self.options.readers.clone();
-        let prepare = move || {
-            // If the reader has threads of its own, the engine's processor is also free for them.
-            crate::processor::anywhere(&allowed);
-            let reader = readers.and_then(|readers| readers(process));
-            if let Some(processor) = processor {
-                crate::processor::avoid(processor, &allowed);
-            }
-            reader
-        };
-        let trace = SpaceTrace::new(base, shapes, prepare)?;
+        let prepare = move || readers.and_then(|readers| readers(process));
+        let trace = SpaceTrace::new(base, shapes, beside, prepare)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         for (at, offset) in trace.buffers() {
             let size = crate::tracing::BUFFER_BYTES as u64;

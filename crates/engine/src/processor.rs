@@ -40,20 +40,32 @@ pub fn place(tid: i32, wanted: &[u8], engine: usize) {
     let _ = if with_engine { pin_thread(tid, &only(engine)) } else { pin_thread(tid, wanted) };
 }
 
-/// Lets the calling thread run wherever it is allowed to.
-pub fn anywhere(allowed: &[u8]) {
-    // Otherwise it stays where it is.
-    let _ = pin(allowed);
+/// Where a thread runs that works beside the engine.
+pub struct Beside {
+    /// The engine's own processor.
+    pub engine: Option<usize>,
+    pub allowed: Vec<u8>,
 }
 
-/// Moves the calling thread off the engine's processor, if there is another one.
-pub fn avoid(engine: usize, allowed: &[u8]) {
-    let mut others = allowed.to_vec();
-    if let Some(byte) = others.get_mut(engine / 8) {
-        *byte &= !(1 << (engine % 8));
+impl Beside {
+    /// Lets the calling thread, and those that it starts, run wherever they are allowed to.
+    pub fn anywhere(&self) {
+        // Otherwise it stays where it is.
+        let _ = pin(&self.allowed);
     }
-    // Without another one it stays and only takes longer.
-    let _ = pin(&others);
+
+    /// Moves the calling thread off the engine's processor, if there is another one.
+    pub fn away(&self) {
+        let Some(engine) = self.engine else {
+            return;
+        };
+        let mut others = self.allowed.clone();
+        if let Some(byte) = others.get_mut(engine / 8) {
+            *byte &= !(1 << (engine % 8));
+        }
+        // Without another one it stays and only takes longer.
+        let _ = pin(&others);
+    }
 }
 
 fn pin(mask: &[u8]) -> io::Result<()> {

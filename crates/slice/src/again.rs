@@ -33,6 +33,11 @@ impl Again {
         self.instructions.push(instructions.iter().map(|known| known.number).collect());
     }
 
+    /// The numbers of the instructions of each unit.
+    pub fn numbers(&self) -> &[Box<[u32]>] {
+        &self.instructions
+    }
+
     /// A chunk of records with these ids is over.
     pub fn end_chunk(&mut self, ids: impl Iterator<Item = u32>, by_id: &[(usize, usize)]) {
         let of_id = |id: u32| {
@@ -90,7 +95,7 @@ impl Again {
 impl Region {
     /// Chunks are followed again whose units decide over others now than they did, or that begin
     /// with something else decided.
-    pub(crate) fn follow_again(&mut self, again: Again) -> Result<(), RegionError> {
+    pub(crate) fn follow_again(&mut self, again: &Again) -> Result<(), RegionError> {
         let mut room = Room::default();
         let mut differing: Option<Course> = None;
         for (number, is_outdated) in again.outdated(&self.chunks).into_iter().enumerate() {

@@ -6,6 +6,7 @@ use crate::control::Position;
 use crate::course::Unknown;
 use crate::decoding::Kept;
 use crate::following::Following;
+use crate::kept::Code;
 use crate::region::{Chunk, Region, RegionError};
 use crate::store::{Store, Stored};
 use crate::units::{Library, Surrounding, Unit, Ways, ids};
@@ -174,8 +175,12 @@ impl<W: Ways> Builder<W> {
             has_several_threads: followed.course.has_several_threads(),
             length: followed.course.position,
         };
-        region.follow_again(self.again)?;
-        region.keep(&self.library.all, &self.shapes)?;
+        let (again, known) = (&self.again, &self.library.all);
+        let code = Code { known, numbers: again.numbers(), shapes: &self.shapes };
+        region.keep(&code, |region| region.follow_again(again))?;
+        // There is much to give back, and somebody waits for the region.
+        let rest = (self.library, self.offered, self.shapes, self.again, self.packer);
+        std::thread::spawn(move || drop(rest));
         Ok(region)
     }
 }

@@ -16,9 +16,11 @@ use serde::{Deserialize, Serialize};
 pub type Position = u64;
 
 /// The course of a thread: its calls, and the open branches of each.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {
     frames: Vec<Frame>,
+    /// First whoever had it that anything was executed, then for each call that is not over that
+    /// call, and behind it the branches of the called function that are open.
     open: Vec<Open>,
     /// The function that runs went on elsewhere than behind a call.
     has_landed: bool,
@@ -43,71 +45,128 @@ impl Eq for Fewest {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Frame {
-    /// What decided over the call.
-    call: Option<Position>,
     /// The stack pointer before the call: when it is there again, the call is over.
     stack: u64,
     /// Where the caller goes on then; none if that is where it was interrupted.
     back: Option<u64>,
-    /// Where the open branches of the caller end.
+    /// Where the call is among what is open.
     open: usize,
     /// The caller went on elsewhere than behind a call.
     has_landed: bool,
 }
 
-/// A branch whose ways have not met yet.
+/// Who decides over what is executed: a branch whose ways have not met yet, or a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Open {
-    branch: Position,
-    /// Where they meet; none if only at the function's end.
-    meet: Option<u64>,
+    by: Decider,
+    meet: Meet,
+}
+
+/// A position, or nobody's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Decider(Position);
+
+impl Decider {
+    const NOBODY: Decider = Decider(Position::MAX);
+
+    fn position(self) -> Option<Position> {
+        (self != Decider::NOBODY).then_some(self.0)
+    }
+}
+
+/// Where the ways from a branch meet: an address, or what is no address of a program's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Meet(u64);
+
+impl Meet {
+    /// At the function's end.
+    const AT_END: Meet = Meet(u64::MAX);
+    /// Nowhere, as it is a call.
+    const NEVER: Meet = Meet(u64::MAX - 1);
+}
+
+/// Nobody had it that a thread began.
+const NOBODY: Open = Open { by: Decider::NOBODY, meet: Meet::NEVER };
+
+impl Default for Control {
+    fn default() -> Control {
+        Control {
+            frames: Vec::new(),
+            open: vec![NOBODY],
+            has_landed: false,
+            is_landing: false,
+            fewest: Fewest(0),
+        }
+    }
 }
 
 impl Control {
     /// What decided that the instruction at an address is executed now, if anything did.
     pub fn at(&mut self, address: u64) -> Option<Position> {
-        let first = self.first();
-        while self.open.len() > first
-            && self.open.last().is_some_and(|open| open.meet == Some(address))
-        {
-            self.open.pop();
-        }
-        let mut open = self.open[first..].iter();
-        let is_irregular = |last: &Open| last.meet.is_none() || self.has_landed;
-        if self.open[first..].last().is_some_and(is_irregular)
-            && let Some(met) = open.position(|open| open.meet == Some(address))
-        {
-            self.open.truncate(first + met);
-        }
+        self.meets(address);
         self.now()
     }
 
-    /// What decides over what is executed now, if the ways of no branch meet there.
-    pub fn now(&self) -> Option<Position> {
-        match self.open[self.first()..].last() {
-            Some(open) => Some(open.branch),
-            None => self.frames.last().and_then(|frame| frame.call),
+    /// The instruction at an address is executed now; whether the ways of a branch meet there.
+    #[inline]
+    pub fn meets(&mut self, address: u64) -> bool {
+        let before = self.open.len();
+        while self.last().meet == Meet(address) {
+            self.open.pop();
+        }
+        if self.last().meet == Meet::AT_END || self.has_landed {
+            self.meet_around(address);
+        }
+        self.open.len() < before
+    }
+
+    /// The ways of a branch may meet there while others within are open: theirs never will.
+    fn meet_around(&mut self, address: u64) {
+        let first = self.first();
+        let own = self.open.get(first..).unwrap_or_default();
+        if let Some(met) = own.iter().position(|open| open.meet == Meet(address)) {
+            self.open.truncate(first + met);
         }
     }
 
+    /// What decides over what is executed now, if the ways of no branch meet there.
+    #[inline]
+    pub fn now(&self) -> Option<Position> {
+        self.last().by.position()
+    }
+
+    #[inline]
+    fn last(&self) -> Open {
+        self.open.last().copied().unwrap_or(NOBODY)
+    }
+
     /// A branch is executed, whose ways meet there.
+    #[inline]
     pub fn branch(&mut self, branch: Position, meet: Option<u64>) {
-        let first = self.first();
+        let (by, meet) = (Decider(branch), meet.map_or(Meet::AT_END, Meet));
         // Who unwinds may end with an indirect jump.
-        self.is_landing &= meet.is_none();
-        match self.open[first..].last_mut() {
+        self.is_landing &= meet == Meet::AT_END;
+        match self.open.last_mut() {
             // What the earlier one decides over ends there, too, and the later one was part
             // of it: loops would have one for each turn.
-            Some(open) if open.meet == meet => open.branch = branch,
-            _ => self.open.push(Open { branch, meet }),
+            Some(open) if open.meet == meet => open.by = by,
+            _ => self.open.push(Open { by, meet }),
         }
     }
 
     /// A function is called, by an instruction or, if there is none, by a signal.
+    #[inline]
     pub fn call(&mut self, call: Option<Position>, stack: u64, back: Option<u64>) {
         self.is_landing = false;
         let has_landed = std::mem::take(&mut self.has_landed);
-        self.frames.push(Frame { call, stack, back, open: self.open.len(), has_landed });
+        self.frames.push(Frame { stack, back, open: self.open.len(), has_landed });
+        self.open.push(Open { by: call.map_or(Decider::NOBODY, Decider), meet: Meet::NEVER });
+    }
+
+    /// Whether calls are over if the stack pointer is there.
+    #[inline]
+    pub fn is_over(&self, stack: u64) -> bool {
+        self.frames.last().is_some_and(|frame| frame.stack <= stack)
     }
 
     /// The stack pointer is there now, and what is executed next is there, behind a return or
@@ -129,16 +188,15 @@ impl Control {
     /// A jump has led to elsewhere than behind a call. It is kept apart from branches that are open
     /// to the function's end: their ways may meet later than its own.
     fn open_landing(&mut self, jump: Position) {
-        let never = |open: &Open| open.meet.is_none();
-        let first = self.first();
-        if let [.., one, other] = &self.open[first..]
+        let never = |open: &Open| open.meet == Meet::AT_END;
+        if let Some([.., one, other]) = self.open.get(self.first()..)
             && never(one)
             && never(other)
         {
             // Nobody will see the earlier one again.
             self.open.remove(self.open.len() - 2);
         }
-        self.open.push(Open { branch: jump, meet: None });
+        self.open.push(Open { by: Decider(jump), meet: Meet::AT_END });
         (self.has_landed, self.is_landing) = (true, true);
     }
 
@@ -147,9 +205,9 @@ impl Control {
     pub fn lands(&mut self, meet: u64) {
         // Who unwinds has left the call for some instructions before it comes here.
         if std::mem::take(&mut self.is_landing)
-            && let Some(open) = self.open.last_mut()
+            && let Some(open) = self.open.last_mut().filter(|open| open.meet == Meet::AT_END)
         {
-            open.meet = Some(meet);
+            open.meet = Meet(meet);
         }
     }
 
@@ -184,6 +242,6 @@ impl Control {
 
     /// Where the open branches of the function that runs begin.
     fn first(&self) -> usize {
-        self.frames.last().map_or(0, |frame| frame.open)
+        self.frames.last().map_or(0, |frame| frame.open) + 1
     }
 }

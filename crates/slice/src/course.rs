@@ -1,14 +1,16 @@
 //! The course of a run, from the records of its trace.
 
 mod interrupted;
+mod notes;
 mod sink;
 mod thread;
 
 use crate::calls::{Calls, Creator, Told, What as Meaning};
 use crate::control::{Control, Position};
 use crate::saves::{Changed, Filter, KEPT_SIZE};
-use crate::units::{Unit, What};
+use crate::units::{Part, Unit, What};
 pub use interrupted::{Completion, Completions};
+pub use notes::{By, Deciding, Note, Restored, Room, Unfolded};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 pub use sink::*;
@@ -250,9 +252,10 @@ impl Course {
         };
         let unit = &known[number];
         let Course { thread, others, filter, position, values, .. } = self;
+        let first = *position;
         if executed > 0 && !thread.interrupted.is_empty() {
             for at in thread.completes(unit.address) {
-                sink.completed(Completion::new(at, self.number, *position));
+                sink.completed(Completion::new(at, self.number, first));
             }
         }
         thread.unwound(thread.before.stack, unit.address, thread.last, filter);
@@ -265,50 +268,49 @@ impl Course {
             thread.leave(from);
         }
         let before = thread.before;
-        let is_whole = executed == unit.instructions.len();
-        let stack = match is_whole {
-            true => unit.plan.compute(before, values),
-            false => unit.plan.compute_part(before, executed, values),
+        let (stack, steps, jumps_from) = match executed == unit.instructions.len() {
+            true => (unit.plan.compute(before, values), &*unit.steps, unit.jumps_from),
+            false => {
+                let Part { steps, jumps_from } = unit.parts[executed];
+                let steps = &unit.single_steps[..usize::from(steps)];
+                (unit.plan.compute_part(before, executed, values), steps, jumps_from)
+            }
         };
-        room.clear();
+        room.begin(first);
         if S::DETAILS {
             room.sites.push(Site::new(0, thread.site()));
-            room.decided.push(Deciding::new(0, thread.control.now()));
+            room.decided(0, thread.control.now());
         }
-        for step in unit.steps(executed) {
+        for step in steps {
             let index = step.index();
-            let here = *position + index as Position;
-            let stack_before = || unit.plan.stack_before(index, values);
-            let decides_from = match step.what {
+            let here = first + index as Position;
+            match step.what {
                 What::Write { value, size, plus } => {
                     let start = Start { value, plus }.of(values);
                     if filter.may_hold_few(start, size) {
                         let bytes = start..start.wrapping_add(size.into());
                         thread.forget(others, &bytes, filter);
                     }
-                    continue;
                 }
                 What::WriteString { access } => {
                     let bytes = unit.plan.accesses[usize::from(access)].at(values);
                     if filter.may_hold(&bytes) {
                         thread.forget(others, &bytes, filter);
                     }
-                    continue;
                 }
                 What::Change(changes) => {
                     if let Some(call) = thread.calls.last_mut() {
                         call.changed.change(changes);
                     }
-                    continue;
                 }
                 What::Keep => {
                     let keeping = &unit.instructions[index].keeping;
                     let first = unit.first_access[index];
                     let operand = |operand: usize| unit.plan.accesses[first + operand].at(values);
                     let saved = thread.keep(keeping, operand, here, others, filter);
-                    let restored = |(kept, saved)| Restored::new(index, kept, saved);
-                    room.restored.extend(saved.map(restored));
-                    continue;
+                    if let Some(saved) = saved.filter(|_| S::DETAILS) {
+                        room.restored(index, saved);
+                    }
                 }
                 What::Store { kept, value, plus } => {
                     let at = Start { value, plus }.of(values);
@@ -316,44 +318,38 @@ impl Course {
                         thread.forget(others, &(at..at.wrapping_add(KEPT_SIZE.into())), filter);
                     }
                     thread.store(kept, at, here, filter);
-                    continue;
                 }
                 What::Load { kept, value, plus } => {
                     let saved = thread.load(kept, Start { value, plus }.of(values), filter);
-                    room.restored.extend(saved.map(|saved| Restored::new(index, kept, saved)));
-                    continue;
+                    if let Some(saved) = saved.filter(|_| S::DETAILS) {
+                        room.restored(index, saved);
+                    }
                 }
-                What::Unwind { address } => {
-                    if let Some(stack) = stack_before()
-                        && thread.unwound(stack, address, here - 1, filter)
+                What::Unwind { value, plus } => {
+                    let stack = Start { value, plus }.of(values);
+                    let address = || unit.instructions[index].address;
+                    if thread.control.is_over(stack)
+                        && thread.unwound(stack, address(), here - 1, filter)
+                        && S::DETAILS
                     {
                         room.sites.push(Site::new(index, thread.site()));
+                        room.decided(index, thread.control.now());
                     }
-                    index
                 }
                 What::Leave { from } => {
                     thread.leave(from);
                     room.sites.push(Site::new(index, from));
-                    continue;
                 }
-                What::Land { meet } => {
-                    thread.control.lands(meet);
-                    index
-                }
+                What::Land { meet } => thread.control.lands(meet),
                 What::Meet { address } => {
-                    thread.control.at(address);
-                    index
+                    if thread.control.meets(address) && S::DETAILS {
+                        room.decided(index, thread.control.now());
+                    }
                 }
-                What::Branch { meet } => {
-                    thread.control.branch(here, Some(meet));
-                    index + 1
-                }
-                What::BranchToEnd => {
-                    thread.control.branch(here, None);
-                    index + 1
-                }
+                What::Branch { meet } => thread.control.branch(here, Some(meet)),
+                What::BranchToEnd => thread.control.branch(here, None),
                 What::Call { back } => {
-                    let stack = stack_before().unwrap_or(before.stack);
+                    let stack = unit.plan.stack_before(index, values).unwrap_or(before.stack);
                     thread.control.call(Some(here), stack, Some(back));
                     let insn = &unit.instructions[index];
                     let above = thread.calls.last().map(|call| call.site);
@@ -361,36 +357,25 @@ impl Course {
                     let (changed, first_slot) = (Changed::default(), thread.slots.count());
                     thread.calls.push(Call { changed, first_slot, site });
                     room.sites.push(Site::new(index + 1, site));
-                    index + 1
                 }
-            };
-            if !S::DETAILS {
-                continue;
-            }
-            let now = thread.control.now();
-            if room.decided.last().is_some_and(|decided| decided.by() != now) {
-                room.decided.push(Deciding::new(decides_from, now));
             }
         }
         if executed > 0 {
-            thread.last = *position + executed as Position - 1;
-            thread.jumped_from = match is_whole {
-                true => unit.jumps_from,
-                false => unit.instructions[executed - 1].jumps_from(),
-            };
+            thread.last = first + executed as Position - 1;
+            thread.jumped_from = jumps_from;
         }
         // Otherwise it is told before the thread goes on.
         thread.before.stack = stack.unwrap_or(0);
+        *position = first + executed as Position;
         sink.executed(Executed {
             unit: number,
             thread: self.number,
-            position: *position,
+            position: first,
             count: executed,
-            decided: &room.decided,
+            notes: &room.notes,
+            told: &room.told,
             sites: &room.sites,
             values,
-            restored: &room.restored,
         });
-        *position += executed as Position;
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::calls::Told;
 use crate::control::Position;
-use crate::course::{Deciding, Restored, Signal, Site, Wrote};
+use crate::course::{By, Deciding, Restored, Signal, Site, Wrote};
+use crate::families::Member;
 use crate::large;
-use crate::patterns::{Book, By, NONE};
+use crate::patterns::{Book, NONE};
 use crate::places::Place;
 use crate::units::{Known, Unit};
 use std::collections::BTreeSet;
@@ -16,13 +17,13 @@ pub const NEVER: Position = 1 << 62;
 /// What happened, one behind the other.
 #[derive(Default)]
 pub struct Events {
-    /// Units that have a pattern: its number, the places of their accesses, how far away what is
-    /// told of them was, and the number again, for those who come from behind. What else happened
-    /// is there by its number alone, with a bit more.
+    /// Units that have a pattern: its number, the places of the families of their accesses, how far
+    /// away what is told of them was, and the number again, for those who come from behind. What else
+    /// happened is there by its number alone, with a bit more.
     pub(crate) all: Vec<u32>,
     pub(crate) others: Vec<Other>,
-    /// The pages that places are in.
-    pub pages: Vec<u64>,
+    /// The blocks that places are in.
+    pub blocks: Vec<u64>,
     /// Of all instructions: there are no gaps.
     pub(crate) positions: Range<Position>,
     /// The threads that executed the first and the last of them.
@@ -109,17 +110,17 @@ pub struct Alike<'a> {
     pub position: Position,
     pub count: u32,
     pub thread: u64,
-    /// Where its accesses were: places.
+    /// Where the families of its accesses were: places.
     places: &'a [u32],
     /// How far before it was what is told of it.
     told: &'a [u32],
 }
 
 impl Alike<'_> {
-    /// Where an access was.
+    /// Where something was.
     #[inline(always)]
-    pub fn place(&self, access: u16) -> Place {
-        Place(self.places[usize::from(access)])
+    pub fn place(&self, member: Member) -> Place {
+        Place(self.places[usize::from(member.family)]).plus(member.offset)
     }
 
     /// When something was that is told.
@@ -201,18 +202,15 @@ impl Unfolding {
     pub fn record<'a>(
         &'a mut self,
         alike: &Alike,
-        pages: &[u64],
+        blocks: &[u64],
         book: &'a Book,
         units: &'a [Unit],
     ) -> Record<'a> {
         let pattern = &*book.patterns[alike.pattern as usize];
-        let when = |by: By| match by {
-            By::Never => None,
-            By::Own(index) => Some(alike.position + index as Position),
-            By::Told(number) => Some(alike.told(number as u16)),
-        };
+        let when = |by: By| by.position(alike.position, |number| alike.told(number as u16));
         self.starts.clear();
-        self.starts.extend(alike.places.iter().map(|place| Place(*place).address(pages)));
+        let members = pattern.members.iter();
+        self.starts.extend(members.map(|member| alike.place(*member).address(blocks)));
         self.decided.clear();
         let decided = pattern.decided.iter();
         self.decided.extend(decided.map(|(from, by)| Deciding::new(*from, when(*by))));
@@ -241,7 +239,7 @@ impl Events {
     pub fn clear(&mut self) {
         self.all.clear();
         self.others.clear();
-        self.pages.clear();
+        self.blocks.clear();
         self.positions = 0..0;
         self.threads = None;
         self.accesses.clear();
@@ -261,7 +259,7 @@ impl Events {
     pub fn size(&self) -> usize {
         size_of_val(self.all.as_slice())
             + size_of_val(self.others.as_slice())
-            + size_of_val(self.pages.as_slice())
+            + size_of_val(self.blocks.as_slice())
             + size_of_val(self.accesses.as_slice())
             + size_of_val(self.decided.as_slice())
             + size_of_val(self.sites.as_slice())
@@ -286,7 +284,7 @@ impl Events {
                 continue;
             }
             let alike = self.alike(number, at, book, thread, position);
-            let record = unfolding.record(&alike, &self.pages, book, units);
+            let record = unfolding.record(&alike, &self.blocks, book, units);
             each(&Happened::Executed(record));
             (at, position) = (at + alike.words(), alike.end());
         }
@@ -311,7 +309,7 @@ impl Events {
                 continue;
             }
             let sizes = book.sizes(number);
-            end -= 2 + usize::from(sizes.accesses) + usize::from(sizes.told);
+            end -= 2 + usize::from(sizes.families) + usize::from(sizes.told);
             position -= Position::from(sizes.count);
             visitor.over_alike(&self.alike(number, end, book, thread, position));
         }
@@ -328,7 +326,7 @@ impl Events {
         position: Position,
     ) -> Alike<'_> {
         let sizes = book.sizes(pattern);
-        let told = at + 1 + usize::from(sizes.accesses);
+        let told = at + 1 + usize::from(sizes.families);
         Alike {
             pattern,
             position,

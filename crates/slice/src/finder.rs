@@ -1,8 +1,8 @@
 //! Finds the numbers of patterns while records are read. There are many records, and what is needed
 //! for each is close together.
 
-use crate::control::Position;
 use crate::course::Executed;
+use crate::events::Events;
 use crate::patterns::{Crossing, NONE, Pattern, Patterns};
 use crate::places::Numbering;
 use crate::units::Unit;
@@ -13,64 +13,109 @@ pub struct Finder<'a> {
     /// Where each id is among those that came.
     by_id: Vec<u32>,
     met: Vec<OfId<'a>>,
-    key: Vec<u64>,
+    /// Of the record that is looked at: how it is described, and where the families of its accesses
+    /// begin.
+    key: Vec<u32>,
+    bases: Vec<u64>,
     /// The last descriptions of ids that are longer than others.
-    long: FxHashMap<usize, Box<[u64]>>,
-    /// The pages of the chunk that is read.
-    pub numbering: Numbering,
+    long: FxHashMap<usize, Box<[u32]>>,
+    /// The blocks of the chunk that is read.
+    numbering: Numbering,
 }
 
 /// Longer descriptions are rare.
-const SHORT: usize = 4;
+const SHORT: usize = 11;
 
 /// What is known of the records of an id.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct OfId<'a> {
-    /// See [`crate::patterns::Crossing`].
-    hides: bool,
-    /// How the last record was described, and its number.
-    length: u8,
-    number: u32,
-    last: [u64; SHORT],
     /// None if they have no patterns.
     crossing: Option<&'a Crossing>,
+    /// How the last record was described, and its number.
+    number: u32,
+    length: u32,
+    last: [u32; SHORT],
 }
 
 impl<'a> OfId<'a> {
     fn of(crossing: Option<&'a Crossing>) -> OfId<'a> {
-        let hides = crossing.is_some_and(|crossing| crossing.hides);
-        OfId { hides, length: 0, number: NONE, last: [0; SHORT], crossing }
+        OfId { crossing, number: NONE, length: 0, last: [0; SHORT] }
     }
 }
 
 impl<'a> Finder<'a> {
     pub fn of(all: &'a Patterns) -> Finder<'a> {
-        let (key, long, numbering) = (Vec::new(), FxHashMap::default(), Numbering::default());
-        // The first is of none that came.
-        let (by_id, met) = (vec![0; all.crossings.len()], vec![OfId::of(None)]);
-        Finder { all, by_id, met, key, long, numbering }
+        Finder {
+            all,
+            by_id: vec![0; all.crossings.len()],
+            // The first is of none that came.
+            met: vec![OfId::of(None)],
+            key: Vec::new(),
+            bases: Vec::new(),
+            long: FxHashMap::default(),
+            numbering: Numbering::default(),
+        }
     }
 
-    /// The number of a record's pattern.
+    /// A chunk begins.
+    pub fn begin_chunk(&mut self) {
+        self.numbering.clear();
+    }
+
+    /// Notes a record as its pattern tells; false if it has none.
     #[inline]
-    pub fn find(&mut self, unit: &Unit, executed: &Executed, starts: &[u64]) -> u32 {
+    pub fn note(&mut self, unit: &Unit, executed: &Executed, events: &mut Events) -> bool {
         let id = unit.first_id + executed.count;
         if self.by_id[id] == 0 {
             self.meet(id, unit, executed.count);
         }
         let met = self.by_id[id] as usize;
-        let of_id = &self.met[met];
-        let Some(crossing) = of_id.crossing else { return NONE };
-        describe(&mut self.key, id, of_id.hides, executed);
-        if !crossing.is_apart(starts) {
-            crossing.describe_overlaps(starts, &mut self.key);
+        let Some(crossing) = self.met[met].crossing else { return false };
+        let families = &*crossing.families.all;
+        self.bases.clear();
+        self.bases.extend(families.iter().map(|family| family.start.of(executed.values)));
+        let number = self.find(met, id, crossing, unit, executed);
+        if number == NONE {
+            return false;
         }
-        let last = of_id.last.get(..usize::from(of_id.length));
+        let Events { all, blocks, .. } = events;
+        let first = all.len();
+        all.push(number);
+        let has_places = self.numbering.places(families, &self.bases, blocks, all);
+        let mut farthest = 0;
+        all.extend(executed.told.iter().map(|at| {
+            let back = executed.position - at;
+            farthest |= back;
+            back as u32
+        }));
+        all.push(number);
+        let is_noted = has_places && farthest <= u32::MAX.into();
+        if !is_noted {
+            all.truncate(first);
+        }
+        is_noted
+    }
+
+    /// The number of a record's pattern.
+    #[inline]
+    fn find(
+        &mut self,
+        met: usize,
+        id: usize,
+        crossing: &Crossing,
+        unit: &Unit,
+        executed: &Executed,
+    ) -> u32 {
+        describe(&mut self.key, crossing.hides, executed);
+        if !crossing.is_apart(&self.bases) {
+            crossing.describe_overlaps(&self.bases, &mut self.key);
+        }
+        let of_id = &self.met[met];
+        let last = of_id.last.get(..of_id.length as usize);
         let last = last.unwrap_or_else(|| self.long.get(&id).map_or(&[], |last| last));
         if !last.iter().eq(&self.key) {
-            let hides = of_id.hides;
-            self.turn_to_other(id, || Pattern::of(executed, starts.len(), hides));
+            self.turn_to_other(met, id, || Pattern::of(executed, unit, crossing));
         }
         self.met[met].number
     }
@@ -82,33 +127,26 @@ impl<'a> Finder<'a> {
     }
 
     /// The last record of an id is described so now.
-    fn turn_to_other(&mut self, id: usize, pattern: impl FnOnce() -> Pattern) {
-        let of_id = &mut self.met[self.by_id[id] as usize];
-        of_id.number = self.all.number(&self.key, pattern);
-        of_id.length = self.key.len().min(SHORT + 1) as u8;
+    fn turn_to_other(&mut self, met: usize, id: usize, pattern: impl FnOnce() -> Pattern) {
+        let of_id = &mut self.met[met];
+        of_id.length = self.key.len().min(SHORT + 1) as u32;
         match of_id.last.get_mut(..self.key.len()) {
             Some(last) => last.copy_from_slice(&self.key),
             None => drop(self.long.insert(id, self.key.as_slice().into())),
         }
+        self.key.push(id as u32);
+        of_id.number = self.all.number(&self.key, pattern);
     }
 }
 
 /// What makes a difference.
 #[inline]
-fn describe(key: &mut Vec<u64>, id: usize, hides: bool, executed: &Executed) {
-    const OTHER: u64 = 0xff;
-    const NOTHING: u64 = 0x100;
-    // Instructions of the unit itself are told by their numbers, others are alike.
-    let index = |at: Position| at.checked_sub(executed.position).unwrap_or(OTHER);
+fn describe(key: &mut Vec<u32>, hides: bool, executed: &Executed) {
+    let sites = if hides { executed.sites } else { &[] };
     key.clear();
-    key.push((id << 32 | executed.restored.len() << 16 | executed.decided.len()) as u64);
-    for restored in executed.restored {
-        key.push((restored.by() as u64) << 32 | index(restored.saved()));
-    }
-    for decided in executed.decided {
-        key.push((decided.from() as u64) << 32 | decided.by().map_or(NOTHING, index));
-    }
-    if hides {
-        key.extend(executed.sites.iter().map(|site| site.number()));
+    key.push((executed.notes.len() << 16 | sites.len()) as u32);
+    key.extend(executed.notes.iter().map(|note| note.number()));
+    for site in sites {
+        key.extend([site.number() as u32, (site.number() >> 32) as u32]);
     }
 }

@@ -9,6 +9,7 @@ use crate::units::{Unit, ids};
 use crate::words::Found;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
+use why_trace::MOST_SLOTS;
 
 /// So many words are handed over at once, or a few more.
 const BATCH: usize = 1 << 16;
@@ -112,7 +113,9 @@ impl Following {
 
     fn hand_over(&mut self) {
         if !self.batch.is_empty() {
-            let next = self.emptied.try_recv().unwrap_or_default();
+            // A few more words: those of the record with which it is full.
+            let new = |_| Vec::with_capacity(BATCH + 1 + MOST_SLOTS);
+            let next = self.emptied.try_recv().unwrap_or_else(new);
             let batch = std::mem::replace(&mut self.batch, next);
             self.send(Next::Records(batch));
         }

@@ -5,28 +5,47 @@ use crate::course::{Completions, Input, Moment};
 use crate::decoding::Kept;
 use crate::region::{Chunk, Region, RegionError};
 use crate::store::{Store, Stored};
-use crate::units::{Known, Library, Surrounding, Unit};
+use crate::units::{Known, Library, Surrounding};
 use iced_x86::{Instruction, Register};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread::ScopedJoinHandle;
 use why_trace::shape::Shape;
 
 /// Ends the file. A number that says how the rest is to be read.
-const MARK: [u8; 8] = *b"why-reg8";
+const MARK: [u8; 8] = *b"why-re10";
 
 /// What is last in the file takes so many bytes.
-const END: usize = 48;
+const END: usize = 128;
 
 /// More is not sensible, whatever the file says.
 const LARGEST: usize = 1 << 30;
 
+/// So many things are made at once by whoever is free.
+const SHARE: usize = 256;
+
+/// Where that is which is needed besides chunks, in parts: each is packed and unpacked on a processor
+/// of its own.
+#[derive(Serialize, Deserialize)]
+struct Parts {
+    instructions: Part,
+    units: Part,
+    course: Part,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Part {
+    place: Stored,
+    unpacked: usize,
+}
+
 #[derive(Serialize)]
-struct Index<'a> {
-    instructions: Vec<(&'a Instruction, Surrounding)>,
-    units: Vec<(Vec<u32>, &'a [Vec<Register>])>,
+struct Followed<'a> {
     chunks: &'a [Chunk],
     moments: &'a [Moment],
     inputs: &'a [Input],
@@ -37,10 +56,7 @@ struct Index<'a> {
 }
 
 #[derive(Deserialize)]
-struct OwnedIndex {
-    instructions: Vec<(Instruction, Surrounding)>,
-    /// The numbers of their instructions, and which registers are told before each.
-    units: Vec<(Vec<u32>, Vec<Vec<Register>>)>,
+struct OwnedFollowed {
     chunks: Vec<Chunk>,
     moments: Vec<Moment>,
     inputs: Vec<Input>,
@@ -50,25 +66,73 @@ struct OwnedIndex {
     length: u64,
 }
 
+/// The numbers of its instructions, and which registers are told before each.
+type KeptUnit = (Vec<u32>, Vec<Vec<Register>>);
+
+/// What was executed.
+pub(crate) struct Code<'a> {
+    pub known: &'a [Arc<Known>],
+    /// The numbers of the instructions of each unit.
+    pub numbers: &'a [Box<[u32]>],
+    pub shapes: &'a [Arc<Shape>],
+}
+
+impl Code<'_> {
+    fn instructions(&self) -> Vec<(&Instruction, Surrounding)> {
+        self.known.iter().map(|known| (&known.insn, known.surrounding())).collect()
+    }
+
+    fn units(&self) -> Vec<(&[u32], &[Vec<Register>])> {
+        let units = self.numbers.iter().zip(self.shapes);
+        units.map(|(numbers, shape)| (&**numbers, shape.told.as_slice())).collect()
+    }
+}
+
+/// A part that is not in a file yet.
+struct Packed {
+    bytes: Vec<u8>,
+    unpacked: usize,
+}
+
+impl Packed {
+    fn of(part: &impl Serialize) -> Result<Packed, RegionError> {
+        let bytes = postcard::to_stdvec(part).map_err(|_| RegionError::Damaged)?;
+        Ok(Packed { unpacked: bytes.len(), bytes: zstd::bulk::compress(&bytes, 1)? })
+    }
+
+    fn add_to(self, store: &mut Store) -> Result<Part, RegionError> {
+        Ok(Part { place: store.add(&self.bytes)?, unpacked: self.unpacked })
+    }
+}
+
+impl Part {
+    fn unpack<T: DeserializeOwned>(&self, store: &Store) -> Result<T, RegionError> {
+        let packed = store.read(self.place)?;
+        let bytes = zstd::bulk::decompress(&packed, self.unpacked.min(LARGEST))?;
+        postcard::from_bytes(&bytes).map_err(|_| RegionError::Damaged)
+    }
+}
+
 impl Region {
-    /// Adds to a file all that is needed to open it again.
+    /// Adds to a file all that is needed to open it again. Its code is packed while the rest is
+    /// being completed.
     pub(crate) fn keep(
         &mut self,
-        known: &[Arc<Known>],
-        shapes: &[Arc<Shape>],
+        code: &Code<'_>,
+        complete: impl FnOnce(&mut Region) -> Result<(), RegionError>,
     ) -> Result<(), RegionError> {
         if !matches!(self.store, Store::File { .. }) {
-            return Ok(());
+            return complete(self);
         }
+        let (instructions, units) = std::thread::scope(|scope| {
+            let instructions = scope.spawn(|| Packed::of(&code.instructions()));
+            let units = scope.spawn(|| Packed::of(&code.units()));
+            complete(self)?;
+            Ok::<_, RegionError>((joined(instructions)?, joined(units)?))
+        })?;
         let Region { chunks, moments, inputs, completions, words, length, .. } = &*self;
         let (length, has_several_threads) = (*length, self.has_several_threads);
-        let instructions = known.iter().map(|known| (&known.insn, known.surrounding())).collect();
-        let numbers = |unit: &Unit| unit.instructions.iter().map(|known| known.number).collect();
-        let units = self.units.iter().zip(shapes);
-        let units = units.map(|(unit, shape)| (numbers(unit), shape.told.as_slice())).collect();
-        let index = Index {
-            instructions,
-            units,
+        let course = Packed::of(&Followed {
             chunks,
             moments,
             inputs,
@@ -76,15 +140,18 @@ impl Region {
             words,
             has_several_threads,
             length,
+        })?;
+        let store = &mut self.store;
+        let parts = Parts {
+            instructions: instructions.add_to(store)?,
+            units: units.add_to(store)?,
+            course: course.add_to(store)?,
         };
-        let bytes = postcard::to_stdvec(&index).map_err(|_| RegionError::Damaged)?;
-        let packed = zstd::bulk::compress(&bytes, 1)?;
-        let place = (self.store.add(&packed)?, bytes.len());
         let mut last = [0; END];
-        postcard::to_slice(&place, &mut last[..END - MARK.len()])
+        postcard::to_slice(&parts, &mut last[..END - MARK.len()])
             .map_err(|_| RegionError::Damaged)?;
         last[END - MARK.len()..].copy_from_slice(&MARK);
-        self.store.add(&last)?;
+        store.add(&last)?;
         Ok(())
     }
 
@@ -97,16 +164,28 @@ impl Region {
         if last[END - MARK.len()..] != MARK {
             return Err(RegionError::Damaged);
         }
-        let damaged = |_| RegionError::Damaged;
-        let ((place, unpacked), _): ((Stored, usize), _) =
-            postcard::take_from_bytes(&last).map_err(damaged)?;
+        let parts = postcard::take_from_bytes(&last).map_err(|_| RegionError::Damaged)?;
+        let (Parts { instructions, units, course }, _) = parts;
         let store = Store::file(file)?;
-        let packed = store.read(place)?;
-        let bytes = zstd::bulk::decompress(&packed, unpacked.min(LARGEST))?;
-        let index: OwnedIndex = postcard::from_bytes(&bytes).map_err(damaged)?;
-        let OwnedIndex { instructions, units, chunks, moments, inputs, completions, words, .. } =
-            index;
-        let (has_several_threads, length) = (index.has_several_threads, index.length);
+        let (known, units, course) = std::thread::scope(|scope| {
+            let units = scope.spawn(|| units.unpack::<Vec<KeptUnit>>(&store));
+            let course = scope.spawn(|| course.unpack::<OwnedFollowed>(&store));
+            let instructions: Vec<(Instruction, Surrounding)> = instructions.unpack(&store)?;
+            let known = shared_out(&instructions, |library, number, (insn, surrounding)| {
+                Arc::new(library.make(number as u32, insn, *surrounding))
+            });
+            Ok::<_, RegionError>((known, joined(units)?, joined(course)?))
+        })?;
+        let units = shared_out(&units, |library, _, (numbers, told)| {
+            let known = |number: &u32| known.get(*number as usize).cloned();
+            let own: Vec<Arc<Known>> = numbers.iter().map(known).collect::<Option<_>>()?;
+            let (instructions, told) = (own.iter().map(|known| known.insn).collect(), told.clone());
+            let shape = Shape { instructions, told };
+            let is_whole = shape.told.len() == shape.instructions.len() + 1;
+            is_whole.then(|| library.unit(&shape, own))
+        });
+        let OwnedFollowed { chunks, moments, inputs, completions, words, .. } = course;
+        let (has_several_threads, length) = (course.has_several_threads, course.length);
         let mut region = Region {
             units: Vec::new(),
             by_id: Vec::new(),
@@ -121,22 +200,15 @@ impl Region {
             has_several_threads,
             length,
         };
-        let known = shared_out(&instructions, |library, number, (insn, surrounding)| {
-            Arc::new(library.make(number as u32, insn, *surrounding))
-        });
-        let units = shared_out(&units, |library, _, (numbers, told)| {
-            let known = |number: &u32| known.get(*number as usize).cloned();
-            let own: Vec<Arc<Known>> = numbers.iter().map(known).collect::<Option<_>>()?;
-            let (instructions, told) = (own.iter().map(|known| known.insn).collect(), told.clone());
-            let shape = Shape { instructions, told };
-            let is_whole = shape.told.len() == shape.instructions.len() + 1;
-            is_whole.then(|| library.unit(&shape, own))
-        });
         for unit in units {
             region.add_unit(unit.ok_or(RegionError::Damaged)?);
         }
         Ok(region)
     }
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Makes something of each of many things, on all processors.
@@ -145,19 +217,23 @@ fn shared_out<T: Sync, R: Send>(
     make: impl Fn(&mut Library, usize, &T) -> R + Sync,
 ) -> Vec<R> {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
-    let share = all.len().div_ceil(processors).max(1);
-    std::thread::scope(|scope| {
-        let made = |(number, share_of_all): (usize, &[T])| {
-            let mut library = Library::default();
-            let numbered = (number * share..).zip(share_of_all);
-            numbered.map(|(number, one)| make(&mut library, number, one)).collect::<Vec<R>>()
-        };
-        let shares = all.chunks(share).enumerate();
-        let begun: Vec<_> = shares.map(|share| scope.spawn(move || made(share))).collect();
-        let finished = begun.into_iter().map(|share| share.join());
-        let or_panic = |share: std::thread::Result<Vec<R>>| {
-            share.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        finished.flat_map(or_panic).collect()
-    })
+    let next = AtomicUsize::new(0);
+    let made = || {
+        let (mut library, mut made) = (Library::default(), Vec::new());
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(share) = all.chunks(SHARE).nth(number) else {
+                return made;
+            };
+            let numbered = (number * SHARE..).zip(share);
+            let share = numbered.map(|(number, one)| make(&mut library, number, one));
+            made.push((number, share.collect::<Vec<R>>()));
+        }
+    };
+    let mut shares: Vec<(usize, Vec<R>)> = std::thread::scope(|scope| {
+        let begun: Vec<_> = (0..processors).map(|_| scope.spawn(made)).collect();
+        begun.into_iter().flat_map(joined).collect()
+    });
+    shares.sort_unstable_by_key(|(number, _)| *number);
+    shares.into_iter().flat_map(|(_, share)| share).collect()
 }

@@ -18,6 +18,7 @@ mod decoding;
 mod events;
 pub mod excerpt;
 mod executed;
+mod families;
 mod finder;
 mod following;
 pub mod forward;

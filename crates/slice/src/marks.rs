@@ -1,7 +1,5 @@
 //! Two bits for each of many positions, of which the last are needed first and then no more.
 
-use crate::memory::bits;
-
 /// So many words of each kind are together. Fewer would be looked for more often, and more would take
 /// fresh memory where little is marked.
 const WORDS: usize = 512;
@@ -34,36 +32,30 @@ impl Marks {
         Marks { pages, free: Vec::new(), passed }
     }
 
-    /// The marks of the next positions, at most 64, of both kinds.
+    /// The marks of the next 64 positions, of both kinds.
     #[inline(always)]
-    pub fn masks(&self, index: usize, count: u32) -> (u64, u64) {
+    pub fn masks(&self, index: usize) -> (u64, u64) {
         let (word, shift) = (index / 64 % WORDS, index as u32 % 64);
-        let Some(page) = self.pages.get(index / PAGE).and_then(Option::as_ref) else {
-            return self.masks_of_next(index, shift, count);
-        };
+        let page = self.pages.get(index / PAGE).and_then(Option::as_deref);
         if word + 1 == WORDS {
-            let (first, second) = self.masks_of_next(index, shift, count);
-            let own = |words: &[u64; WORDS]| words[word] >> shift & bits(count);
-            return (first | own(&page[0]), second | own(&page[1]));
+            return self.masks_of_two(page, index / PAGE + 1, shift);
         }
-        let mask = |words: &[u64; WORDS]| {
-            // All of them cannot be shifted away at once.
-            (words[word] >> shift | words[word + 1] << 1 << (63 - shift)) & bits(count)
-        };
+        let Some(page) = page else { return (0, 0) };
+        // All of them cannot be shifted away at once.
+        let mask =
+            |words: &[u64; WORDS]| words[word] >> shift | words[word + 1] << 1 << (63 - shift);
         (mask(&page[0]), mask(&page[1]))
     }
 
-    /// Those of them that are in the next page.
+    /// Those from the last word of a page and from the first one of the next.
     #[cold]
-    fn masks_of_next(&self, index: usize, shift: u32, count: u32) -> (u64, u64) {
-        let (page, is_last) = (index / PAGE, (index / 64 + 1).is_multiple_of(WORDS));
-        match self.pages.get(page + 1).and_then(Option::as_ref).filter(|_| is_last) {
-            Some(next) => {
-                let mask = |words: &[u64; WORDS]| words[0] << 1 << (63 - shift) & bits(count);
-                (mask(&next[0]), mask(&next[1]))
-            }
-            None => (0, 0),
-        }
+    fn masks_of_two(&self, page: Option<&Page>, next: usize, shift: u32) -> (u64, u64) {
+        let next = self.pages.get(next).and_then(Option::as_ref);
+        let mask = |kind: usize| {
+            let low = page.map_or(0, |page| page[kind][WORDS - 1] >> shift);
+            low | next.map_or(0, |next| next[kind][0] << 1 << (63 - shift))
+        };
+        (mask(0), mask(1))
     }
 
     pub fn has(&self, kind: Kind, index: usize) -> bool {
@@ -119,6 +111,7 @@ impl Marks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::bits;
 
     /// Against one list for each kind, across pages and with pages that are used again.
     #[test]
@@ -150,7 +143,9 @@ mod tests {
                 let own = (0..size).filter(|bit| expected[kind][first + bit]);
                 own.fold(0, |mask, bit| mask | 1 << bit)
             };
-            assert_eq!(marks.masks(first, size as u32), (mask(0), mask(1)), "{first} {size}");
+            let (one, other) = marks.masks(first);
+            let all = bits(size as u32);
+            assert_eq!((one & all, other & all), (mask(0), mask(1)), "{first} {size}");
         }
         assert_eq!(marks.mark(Kind::First, 2 * count), None);
     }

@@ -1,13 +1,13 @@
 //! A set of bytes of memory, and who put each into it.
 
-use crate::places::Place;
+use crate::places::{PAGES, Place, pages};
 use crate::wanted::Wanter;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::ops::Range;
 
 const WORD: u64 = u64::BITS as u64;
-const PAGE: u64 = 4096;
+pub const PAGE: u64 = 4096;
 
 /// So many pages that were looked for last are found at once.
 const RECENT: usize = 1 << 12;
@@ -21,16 +21,17 @@ const SHARES: usize = WORD as usize / SHARING;
 pub struct Memory {
     /// A bit for each byte, page by page. The first page is no page's: nothing is ever in it.
     words: Vec<u64>,
-    /// Who put bytes into the set, if anybody asks; and where not all that share are of the same.
+    /// Who put bytes into the set, if anybody asks;
     wanters: Vec<[Wanter; SHARES]>,
-    mixed: FxHashMap<usize, [Wanter; SHARING]>,
+    /// and where not all that share are of the same.
+    mixed: Mixed,
     /// Where the words of each page begin.
     pages: FxHashMap<u64, u32>,
     recent: Box<[Cell<(u64, u32)>; RECENT]>,
-    /// The pages that places are in ([`crate::places`]), by their numbers, and their numbers;
-    places: Vec<u64>,
+    /// The blocks that places are in ([`crate::places`]), by their numbers, and their numbers;
+    blocks: Vec<u64>,
     numbered: FxHashMap<u64, u32>,
-    /// and where the words of each begin.
+    /// and where the words of each of their pages begin.
     firsts: Vec<u32>,
     /// Whether anybody asks for who it was.
     asks: bool,
@@ -42,10 +43,10 @@ impl Memory {
         let mut memory = Memory {
             words: Vec::new(),
             wanters: Vec::new(),
-            mixed: FxHashMap::default(),
+            mixed: Mixed::default(),
             pages: FxHashMap::default(),
             recent: recent.try_into().expect("it is so long"),
-            places: Vec::new(),
+            blocks: Vec::new(),
             numbered: FxHashMap::default(),
             firsts: Vec::new(),
             asks,
@@ -95,62 +96,80 @@ impl Memory {
         let first = self.add_words();
         self.pages.insert(number, first as u32);
         self.recent(number).set((number, first as u32));
-        if let Some(numbered) = self.numbered.get(&number) {
-            self.firsts[*numbered as usize] = first as u32;
+        let (block, page) = (number / PAGES as u64, number as usize % PAGES);
+        if let Some(numbered) = self.numbered.get(&block) {
+            self.firsts[*numbered as usize * PAGES + page] = first as u32;
         }
         first
     }
 
-    /// Places are in these pages from now on.
-    pub fn turn_to_pages(&mut self, pages: &[u64]) {
-        self.places.clear();
-        self.places.extend_from_slice(pages);
+    /// Places are in these blocks from now on.
+    pub fn turn_to_blocks(&mut self, blocks: &[u64]) {
+        self.blocks.clear();
+        self.blocks.extend_from_slice(blocks);
         self.numbered.clear();
-        self.numbered.extend(pages.iter().copied().zip(0..));
+        self.numbered.extend(blocks.iter().copied().zip(0..));
         self.firsts.clear();
-        self.firsts.extend(pages.iter().map(|page| self.pages.get(page).copied().unwrap_or(0)));
+        let pages = blocks.iter().copied().flat_map(pages);
+        self.firsts.extend(pages.map(|page| self.pages.get(&page).copied().unwrap_or(0)));
     }
 
     /// Where the word with the byte at a place is.
     #[inline(always)]
     fn index_of(&self, place: Place) -> usize {
-        self.firsts[place.page()] as usize + place.within() / WORD as usize
+        self.firsts[place.page()] as usize + (place.within() / WORD) as usize
     }
 
-    /// Which of some of the next bytes of a page belong to the set.
+    /// The place in the next word.
+    #[inline]
+    fn next_word(place: Place) -> Place {
+        place.plus(WORD as u16)
+    }
+
+    /// Which of some of the next bytes of a block belong to the set.
     #[inline(always)]
     pub fn some_at(&self, place: Place, mask: u64) -> u64 {
-        let (index, shift) = (self.index_of(place), place.within() as u64 % WORD);
+        let (index, shift) = (self.index_of(place), place.within() % WORD);
         let found = self.words[index] >> shift;
         match mask << shift >> shift == mask {
             true => found & mask,
-            false => (found | self.words[index + 1] << (WORD - shift)) & mask,
+            false => {
+                (found | self.words[self.index_of(Memory::next_word(place))] << (WORD - shift))
+                    & mask
+            }
         }
     }
 
-    /// These of the next bytes of a page do not belong to the set any more.
+    /// These of the next bytes of a block do not belong to the set any more.
     #[inline(always)]
     pub fn remove_at(&mut self, place: Place, mask: u64) {
         let index = self.index_of(place);
-        let (low, high) = at_words(place.within() as u64, mask);
+        let (low, high) = at_words(place.within(), mask);
         self.words[index] &= !low;
         if high != 0 {
-            self.words[index + 1] &= !high;
+            let next = self.index_of(Memory::next_word(place));
+            self.words[next] &= !high;
         }
     }
 
-    /// These of the next bytes of a page belong to the set; those that did not because of somebody.
+    /// These of the next bytes of a block belong to the set; those that did not because of somebody.
     #[inline(always)]
     pub fn add_at(&mut self, place: Place, mask: u64, wanter: Wanter) {
+        let (low, high) = at_words(place.within(), mask);
+        self.add_to_place(place, low, wanter);
+        if high != 0 {
+            self.add_to_place(Memory::next_word(place), high, wanter);
+        }
+    }
+
+    /// The same for bytes of the word with a place.
+    #[inline(always)]
+    fn add_to_place(&mut self, place: Place, mask: u64, wanter: Wanter) {
         let mut index = self.index_of(place);
         if index < WORDS {
-            index += self.add_page(self.places[place.page()]);
+            index += self.add_page(place.address(&self.blocks) / PAGE);
         }
-        let (low, high) = at_words(place.within() as u64, mask);
-        self.add_to_word(index, low, wanter);
-        if high != 0 {
-            self.add_to_word(index + 1, high, wanter);
-        }
+        self.add_to_word(index, mask, wanter);
     }
 
     /// Which of at most 64 bytes belong to the set.
@@ -237,6 +256,9 @@ impl Memory {
     #[inline(never)]
     fn put_by(&mut self, index: usize, before: u64, new: u64, wanter: Wanter) {
         let mut left = new;
+        if self.mixed.is_full() {
+            self.mixed.collect(&self.wanters);
+        }
         while left != 0 {
             let share = left.trailing_zeros() as usize / SHARING;
             let all = bits(SHARING as u32) << (share * SHARING);
@@ -244,12 +266,8 @@ impl Memory {
             if before & all == 0 {
                 *who = wanter;
             } else if *who != wanter {
-                let single = std::mem::replace(who, Wanter::MIXED);
-                let mixed = self.mixed.entry(index * SHARES + share).or_default();
-                if single != Wanter::MIXED {
-                    *mixed = [single; SHARING];
-                }
-                each_bit((left & all) >> (share * SHARING), |bit| mixed[bit as usize] = wanter);
+                let own = self.mixed.of(who);
+                each_bit((left & all) >> (share * SHARING), |bit| own[bit as usize] = wanter);
             }
             left &= !all;
         }
@@ -306,22 +324,62 @@ impl Memory {
     }
 
     fn who_at(&self, index: usize, byte: usize) -> Wanter {
-        match self.wanters.get(index).map(|wanters| wanters[byte / SHARING]) {
-            Some(Wanter::MIXED) => self.mixed[&(index * SHARES + byte / SHARING)][byte % SHARING],
-            single => single.unwrap_or_default(),
-        }
+        let who = self.wanters.get(index).map_or(Wanter::default(), |own| own[byte / SHARING]);
+        who.as_mixed().map_or(who, |number| self.mixed.all[number][byte % SHARING])
     }
 
     /// How much memory that takes.
     pub fn size(&self) -> usize {
-        const MIXED: usize = size_of::<(usize, [Wanter; SHARING])>();
         size_of_val(self.words.as_slice())
             + size_of_val(self.wanters.as_slice())
-            + self.mixed.len() * MIXED
+            + size_of_val(self.mixed.all.as_slice())
     }
 
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
+    }
+}
+
+/// Who put bytes into a set that share a number, where that is not the same for all.
+#[derive(Default)]
+struct Mixed {
+    all: Vec<[Wanter; SHARING]>,
+    /// Those that nobody has any more. When somebody else is put there instead that is not noticed,
+    /// as it would take long to look: it is found when there are many.
+    free: Vec<u32>,
+    many: usize,
+}
+
+impl Mixed {
+    const FEW: usize = 1 << 12;
+
+    /// Those of bytes that share a number; from now on not all are of the same.
+    fn of(&mut self, who: &mut Wanter) -> &mut [Wanter; SHARING] {
+        let number = who.as_mixed().unwrap_or_else(|| {
+            let number = self.free.pop().unwrap_or_else(|| {
+                self.all.push([Wanter::default(); SHARING]);
+                self.all.len() as u32 - 1
+            });
+            self.all[number as usize] = [std::mem::replace(who, Wanter::mixed(number)); SHARING];
+            number as usize
+        });
+        &mut self.all[number]
+    }
+
+    /// Whether it is time to look for those that nobody has any more.
+    fn is_full(&self) -> bool {
+        self.all.len() > self.many && self.free.len() < SHARES
+    }
+
+    /// Finds them.
+    #[cold]
+    fn collect(&mut self, wanters: &[[Wanter; SHARES]]) {
+        let mut is_free = vec![true; self.all.len()];
+        let used = wanters.iter().flatten().filter_map(|who| who.as_mixed());
+        used.for_each(|number| is_free[number] = false);
+        let free = is_free.iter().enumerate().filter(|(_, is_free)| **is_free);
+        self.free = free.map(|(number, _)| number as u32).collect();
+        self.many = (2 * (self.all.len() - self.free.len())).max(Mixed::FEW);
     }
 }
 
@@ -370,4 +428,60 @@ fn words(bytes: Range<u64>) -> impl Iterator<Item = (u64, u32)> {
         left -= count;
         (count > 0).then_some(part)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wanted::Role;
+
+    /// Against one entry for each byte: at addresses and at places of two blocks, across words, pages
+    /// and with more who share than are remembered before they are looked through.
+    #[test]
+    fn whoever_put_a_byte_there_is_known() {
+        let mut memory = Memory::new(true);
+        let blocks = [0x7fff_1234, 0x40];
+        memory.turn_to_blocks(&blocks);
+        let mut expected: FxHashMap<u64, (bool, Wanter)> = FxHashMap::default();
+        let mut random = 1u64;
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (random >> 33) % below
+        };
+        for _ in 0..200_000 {
+            // Across a border between pages, but not out of the block.
+            let place = Place((next(2) << 16 | (0x1000 + next(0x4000))) as u32);
+            let (at, mask) = (place.address(&blocks), bits(1 + next(16) as u32));
+            let by_place = next(2) == 0;
+            let all = (0..16).filter(|bit| mask >> bit & 1 == 1);
+            let set = |bit: &u64| expected.get(&(at + bit)).is_some_and(|(is_set, _)| *is_set);
+            let found = all.clone().filter(set).fold(0, |found, bit| found | 1 << bit);
+            assert_eq!(memory.some_at(place, mask), found);
+            assert_eq!(memory.some(at, mask), found);
+            if next(3) == 0 {
+                match by_place {
+                    true => memory.remove_at(place, mask),
+                    false => memory.remove(at, mask),
+                }
+                all.for_each(|bit| expected.entry(at + bit).or_default().0 = false);
+                continue;
+            }
+            let wanter = Wanter::new(next(50) as u32, Role::Address);
+            match by_place {
+                true => memory.add_at(place, mask, wanter),
+                false => memory.add_some(at, mask, wanter),
+            }
+            for bit in all {
+                let own = expected.entry(at + bit).or_default();
+                *own = if own.0 { *own } else { (true, wanter) };
+            }
+        }
+        for (at, (is_set, wanter)) in &expected {
+            assert_eq!(memory.has(*at..at + 1), *is_set);
+            assert!(!is_set || memory.who(*at) == *wanter, "{at:x}");
+        }
+        assert!(memory.mixed.many > Mixed::FEW, "they were looked through");
+        let shares = expected.len() / SHARING + 1;
+        assert!(memory.mixed.all.len() < 4 * shares, "and are not more and more");
+    }
 }

@@ -2,10 +2,9 @@
 
 use crate::calls::Told;
 use crate::control::Position;
-use crate::course::{Completions, Executed, Signal, Sink, Wrote};
+use crate::course::{By, Completions, Deciding, Executed, Restored, Signal, Sink, Unfolded, Wrote};
 use crate::events::{Events, Interrupted, NEVER, OTHER, Other, UnitExecuted};
 use crate::finder::Finder;
-use crate::patterns::{NONE, Pattern};
 use crate::units::Unit;
 use std::ops::Range;
 
@@ -15,50 +14,29 @@ pub struct Noting<'a, 'p> {
     pub finder: Option<&'a mut Finder<'p>>,
     pub completions: &'a Completions,
     pub events: &'a mut Events,
-    /// Where the accesses of the unit were that is noted.
-    pub starts: Vec<u64>,
 }
 
 impl Noting<'_, '_> {
-    /// Notes a unit that has a pattern; false if it has none.
-    #[inline]
-    fn note_alike(&mut self, executed: &Executed, unit: &Unit) -> bool {
-        let Some(finder) = self.finder.as_mut() else { return false };
-        let pattern = finder.find(unit, executed, &self.starts);
-        if pattern == NONE {
-            return false;
-        }
-        let Events { all, pages, .. } = &mut *self.events;
-        let first = all.len();
-        all.push(pattern);
-        let accesses = self.starts.iter().copied().zip(unit.sizes.iter().copied());
-        let is_in_pages = finder.numbering.places(accesses, pages, all);
-        let is_near = Pattern::tell(executed, all);
-        all.push(pattern);
-        if !is_in_pages || !is_near {
-            all.truncate(first);
-        }
-        is_in_pages && is_near
-    }
-
-    /// Notes one that has none.
+    /// Notes a unit that has no pattern.
     fn note_unlike(&mut self, executed: &Executed, unit: &Unit) {
-        fn add<T: Copy>(to: &mut Vec<T>, list: &[T]) -> Range<u32> {
+        fn add<T>(to: &mut Vec<T>, more: impl IntoIterator<Item = T>) -> Range<u32> {
             let first = to.len() as u32;
-            to.extend_from_slice(list);
+            to.extend(more);
             first..to.len() as u32
         }
-        if unit.has_strings {
-            let planned = &unit.plan.accesses[..self.starts.len()];
-            self.starts.extend(planned.iter().map(|access| access.range(executed.values).1));
-        }
+        let planned = &unit.plan.accesses[..unit.first_access[executed.count]];
+        let ranges = planned.iter().map(|access| access.range(executed.values));
+        let sizes = ranges.clone().map(|(_, size)| size).filter(|_| unit.has_strings);
+        let (decided, restored) = lists(executed, unit);
         let events = &mut *self.events;
-        let accesses = add(&mut events.accesses, &self.starts);
-        let decided = add(&mut events.decided, executed.decided);
-        let sites = add(&mut events.sites, executed.sites);
-        let restored = add(&mut events.restored, executed.restored);
-        let (unit, count) = (executed.unit as u32, executed.count as u32);
-        let executed = UnitExecuted { unit, count, accesses, decided, sites, restored };
+        let executed = UnitExecuted {
+            unit: executed.unit as u32,
+            count: executed.count as u32,
+            accesses: add(&mut events.accesses, ranges.map(|(at, _)| at).chain(sizes)),
+            decided: add(&mut events.decided, decided),
+            sites: add(&mut events.sites, executed.sites.iter().copied()),
+            restored: add(&mut events.restored, restored),
+        };
         self.add(Other::Executed(executed));
     }
 
@@ -86,19 +64,11 @@ impl Sink for Noting<'_, '_> {
     const DETAILS: bool = true;
 
     fn executed(&mut self, executed: Executed<'_>) {
-        let Executed { unit: number, thread, position, count, values, .. } = executed;
+        let Executed { unit: number, thread, position, count, .. } = executed;
         let unit = &self.units[number];
         self.turn_to(thread);
-        let planned = unit.first_access[count];
-        self.starts.clear();
-        match unit.has_strings {
-            false => self.starts.extend(unit.starts[..planned].iter().map(|at| at.of(values))),
-            true => {
-                let planned = &unit.plan.accesses[..planned];
-                self.starts.extend(planned.iter().map(|access| access.start(values)));
-            }
-        }
-        if !self.note_alike(&executed, unit) {
+        let finder = self.finder.as_mut();
+        if !finder.is_some_and(|finder| finder.note(unit, &executed, self.events)) {
             self.note_unlike(&executed, unit);
         }
         let events = &mut *self.events;
@@ -112,11 +82,12 @@ impl Sink for Noting<'_, '_> {
     }
 
     fn interrupted(&mut self, executed: Executed<'_>) {
-        let Executed { unit, thread, position, count, decided, sites, values, .. } = executed;
+        let Executed { unit, thread, position, count, sites, values, .. } = executed;
         let before = count as Position - 1;
         let at = position + before;
         let completed = self.completions.find(at, thread);
         let known = &self.units[unit];
+        let (decided, _) = lists(&executed, known);
         let planned = &known.plan.accesses[..known.first_access[count]];
         self.events.interrupted.push(at);
         self.add(Other::Interrupted(Interrupted {
@@ -125,7 +96,7 @@ impl Sink for Noting<'_, '_> {
             thread,
             unit,
             count,
-            decided: decided.to_vec(),
+            decided,
             sites: sites.to_vec(),
             starts: planned.iter().map(|access| access.start(values)).collect(),
             sizes: planned.iter().map(|access| access.range(values).1).collect(),
@@ -143,4 +114,15 @@ impl Sink for Noting<'_, '_> {
     fn wrote(&mut self, wrote: Wrote) {
         self.add(Other::Wrote(wrote));
     }
+}
+
+/// Who decided over the instructions of a unit, and what they brought back.
+fn lists(executed: &Executed, unit: &Unit) -> (Vec<Deciding>, Vec<Restored>) {
+    let when = |by: By| by.position(executed.position, |number| executed.told[number]);
+    let Unfolded { decided, restored } = Unfolded::of(executed.notes, unit, executed.count);
+    let decided = decided.into_iter().map(|(from, by)| Deciding::new(from, when(by)));
+    let restored = restored.into_iter().filter_map(|(index, kept, saved)| {
+        when(saved).map(|saved| Restored::new(index, kept, saved))
+    });
+    (decided.collect(), restored.collect())
 }

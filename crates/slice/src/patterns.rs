@@ -4,9 +4,9 @@
 //! which instruction brought back what, what decided over which, which call is shown for them. The
 //! second is found when a record is read, and has a number, so that nobody has to look at it again.
 
-use crate::control::Position;
-use crate::course::{Executed, Site};
+use crate::course::{By, Executed, Site, Unfolded};
 use crate::events::Record;
+use crate::families::{Families, Family, Member};
 use crate::saves::Kept;
 use crate::units::Unit;
 use crate::wanted::{Wanted, Wanter, cell_words};
@@ -32,22 +32,23 @@ pub const NONE: u32 = u32::MAX;
 pub struct Crossing {
     /// What of it may be wanted.
     pub tests: Vec<Test>,
+    pub families: Families,
     /// What stands for its accesses if they are apart.
     stand_ins: Vec<u64>,
     /// Writes, and later accesses that may but need not be to the same memory.
-    pub apart: Vec<Apart>,
+    apart: Vec<Apart>,
     /// The same for all together that move with each other: if these are apart, so are those.
-    pub all_apart: Vec<Apart>,
+    all_apart: Vec<Apart>,
     /// Some of its instructions are not shown: then what is shown for them counts, too.
     pub hides: bool,
 }
 
-/// A write, and another access.
+/// The families of a write and of another access.
 #[derive(Clone, Copy)]
-pub struct Apart {
+struct Apart {
     write: u16,
     access: u16,
-    /// What is to be added to how far the access is behind the write,
+    /// What is to be added to how far that of the access begins behind the other,
     plus: u64,
     /// and what that is at least if they are apart.
     least: u64,
@@ -71,6 +72,7 @@ impl Crossing {
         }
         let accesses = &unit.plan.accesses[..unit.first_access[count]];
         let stand_ins = unit.plan.stand_ins(accesses.len())?;
+        let families = Families::of(accesses)?;
         if accesses.iter().any(|access| access.fixed_size().is_none_or(|size| size > MOST as u16)) {
             return None;
         }
@@ -94,10 +96,10 @@ impl Crossing {
                         let later = beside.chain(own.end..accesses.len());
                         let may_be =
                             later.filter(|at| !accesses[*at].moves_with(&accesses[access]));
-                        let size = |at: usize| accesses[at].fixed_size().unwrap_or(0);
-                        apart.extend(may_be.map(|at| {
-                            Apart::of((access as u16, size(access)), (at as u16, size(at)))
-                        }));
+                        let sized = |at: usize| {
+                            (families.members[at], accesses[at].fixed_size().unwrap_or(0))
+                        };
+                        apart.extend(may_be.map(|at| Apart::of(sized(access), sized(at))));
                     }
                     Place::String { .. } => return None,
                 }
@@ -109,27 +111,25 @@ impl Crossing {
         let cells = cells.into_iter().map(|(word, mask)| Test::Cells { word, mask });
         let tests = cells.chain(bytes).collect();
         let hides = instructions.iter().any(|insn| !insn.shown);
-        let moves_with = |one: u16, other: u16| {
-            accesses[usize::from(one)].moves_with(&accesses[usize::from(other)])
-        };
-        let all_apart = all_apart(&apart, moves_with, &stand_ins);
-        Some(Crossing { tests, stand_ins, apart, all_apart, hides })
+        let all_apart = all_apart(&apart, &families.all);
+        Some(Crossing { tests, families, stand_ins, apart, all_apart, hides })
     }
 
-    /// Whether no access is to the same memory as an earlier write unless it always is.
+    /// Whether no access is to the same memory as an earlier write unless it always is. Families
+    /// begin there.
     #[inline]
-    pub fn is_apart(&self, starts: &[u64]) -> bool {
-        self.all_apart.iter().all(|apart| apart.is_met(starts))
-            || self.apart.iter().all(|apart| apart.is_met(starts))
+    pub fn is_apart(&self, bases: &[u64]) -> bool {
+        self.all_apart.iter().all(|apart| apart.is_met(bases))
+            || self.apart.iter().all(|apart| apart.is_met(bases))
     }
 }
 
 impl Crossing {
     /// Which accesses are to the same memory, though they need not be.
     #[cold]
-    pub fn describe_overlaps(&self, starts: &[u64], key: &mut Vec<u64>) {
-        for (number, apart) in (0..).zip(&self.apart).filter(|(_, apart)| !apart.is_met(starts)) {
-            key.push(number << 32 | apart.behind(starts) & 0xffff_ffff);
+    pub fn describe_overlaps(&self, bases: &[u64], key: &mut Vec<u32>) {
+        for (number, apart) in (0..).zip(&self.apart).filter(|(_, apart)| !apart.is_met(bases)) {
+            key.extend([number, apart.behind(bases) as u32]);
         }
     }
 
@@ -137,12 +137,14 @@ impl Crossing {
     /// and far away where it is not. What is at one address now may be at two elsewhere.
     pub fn stand_ins(&self, starts: &[u64]) -> Vec<u64> {
         let mut stand_ins = self.stand_ins.clone();
-        for apart in self.apart.iter().filter(|apart| !apart.is_met(starts)) {
+        let bases: Vec<u64> = self.families.bases(starts).collect();
+        for apart in self.apart.iter().filter(|apart| !apart.is_met(&bases)) {
             let (write, access) = (usize::from(apart.write), usize::from(apart.access));
             // All that are away from the access as they always are move with it.
-            let real = starts[access].wrapping_sub(starts[write]);
-            let stands = stand_ins[access].wrapping_sub(stand_ins[write]);
-            let (moved, by) = (neighbourhood(stand_ins[access]), real.wrapping_sub(stands));
+            let real = bases[access].wrapping_sub(bases[write]);
+            let stand: Vec<u64> = self.families.bases(&stand_ins).collect();
+            let stands = stand[access].wrapping_sub(stand[write]);
+            let (moved, by) = (neighbourhood(stand[access]), real.wrapping_sub(stands));
             if by != 0 {
                 let near = stand_ins.iter_mut().filter(|at| neighbourhood(**at) == moved);
                 near.for_each(|at| *at = at.wrapping_add(by));
@@ -152,15 +154,11 @@ impl Crossing {
     }
 }
 
-/// One for all that are of accesses which move with each other.
-fn all_apart(
-    apart: &[Apart],
-    moves_with: impl Fn(u16, u16) -> bool,
-    stand_ins: &[u64],
-) -> Vec<Apart> {
-    // How far two accesses that move with each other are from each other.
-    let away =
-        |from: u16, to: u16| stand_ins[usize::from(to)].wrapping_sub(stand_ins[usize::from(from)]);
+/// One for all that are of families which move with each other.
+fn all_apart(apart: &[Apart], families: &[Family]) -> Vec<Apart> {
+    let start = |family: u16| families[usize::from(family)].start;
+    let moves_with = |one: u16, other: u16| start(one).value == start(other).value;
+    let away = |from: u16, to: u16| start(to).plus.wrapping_sub(start(from).plus);
     let mut all: Vec<Apart> = Vec::new();
     for one in apart {
         let same = all.iter_mut().find(|first| {
@@ -184,24 +182,25 @@ fn all_apart(
 
 impl Apart {
     /// A write and an access, each with its size.
-    fn of((write, write_size): (u16, u16), (access, access_size): (u16, u16)) -> Apart {
+    fn of((write, write_size): (Member, u16), (access, access_size): (Member, u16)) -> Apart {
         let (write_size, access_size) = (u64::from(write_size), u64::from(access_size));
         // From the last byte of the access behind the first one of the write to the other way round.
-        let plus = access_size.saturating_sub(1);
-        let least = if write_size == 0 || access_size == 0 { 0 } else { write_size + plus };
-        Apart { write, access, plus, least }
+        let last = access_size.saturating_sub(1);
+        let least = if write_size == 0 || access_size == 0 { 0 } else { write_size + last };
+        let plus = (last + u64::from(access.offset)).wrapping_sub(write.offset.into());
+        Apart { write: write.family, access: access.family, plus, least }
     }
 
     /// How far the last byte of the access is behind the first one of the write.
     #[inline]
-    fn behind(&self, starts: &[u64]) -> u64 {
-        let access = starts[usize::from(self.access)].wrapping_add(self.plus);
-        access.wrapping_sub(starts[usize::from(self.write)])
+    fn behind(&self, bases: &[u64]) -> u64 {
+        let access = bases[usize::from(self.access)].wrapping_add(self.plus);
+        access.wrapping_sub(bases[usize::from(self.write)])
     }
 
     #[inline]
-    pub fn is_met(&self, starts: &[u64]) -> bool {
-        self.behind(starts) >= self.least
+    fn is_met(&self, bases: &[u64]) -> bool {
+        self.behind(bases) >= self.least
     }
 }
 
@@ -246,8 +245,9 @@ pub struct Pattern {
     pub unit: usize,
     /// How many of its instructions were executed.
     pub count: usize,
-    /// How many accesses they made.
-    pub accesses: usize,
+    /// Where its accesses are in families, and how many of these it has.
+    pub members: Arc<[Member]>,
+    pub families: usize,
     /// From which instruction on who decided,
     pub decided: Box<[(usize, By)]>,
     /// and which instructions brought which register back, and when it was put aside.
@@ -258,49 +258,26 @@ pub struct Pattern {
     pub told: usize,
 }
 
-/// When something was that belongs to a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    Never,
-    /// One of its own instructions.
-    Own(usize),
-    /// Before it: which of those that are told.
-    Told(usize),
-}
-
 impl Pattern {
-    pub fn of(executed: &Executed, accesses: usize, hides: bool) -> Pattern {
-        let mut told = 0;
-        let mut by = |at: Option<Position>| match at {
-            None => By::Never,
-            Some(at) if at >= executed.position => By::Own((at - executed.position) as usize),
-            Some(_) => {
-                told += 1;
-                By::Told(told - 1)
-            }
-        };
-        let decided = executed.decided.iter().map(|d| (d.from(), by(d.by()))).collect();
-        let restored = executed.restored.iter();
-        let restored = restored.map(|r| (r.by(), r.kept(), by(Some(r.saved())))).collect();
-        let sites = if hides { executed.sites } else { &[] };
-        let (unit, count) = (executed.unit, executed.count);
-        Pattern { unit, count, accesses, decided, restored, sites: sites.into(), told }
+    pub fn of(executed: &Executed, unit: &Unit, crossing: &Crossing) -> Pattern {
+        let Unfolded { decided, restored } = Unfolded::of(executed.notes, unit, executed.count);
+        let sites = if crossing.hides { executed.sites } else { &[] };
+        Pattern {
+            unit: executed.unit,
+            count: executed.count,
+            members: Arc::clone(&crossing.families.members),
+            families: crossing.families.all.len(),
+            decided: decided.into(),
+            restored: restored.into(),
+            sites: sites.into(),
+            told: executed.told.len(),
+        }
     }
 
-    /// How far before a record is what is told of it, in the order of their numbers; false if one
-    /// is too far.
-    #[inline]
-    pub fn tell(executed: &Executed, told: &mut Vec<u32>) -> bool {
-        let mut is_near = true;
-        let mut tell = |at: Position| {
-            if let Some(back) = executed.position.checked_sub(at).filter(|back| *back > 0) {
-                is_near &= back <= u32::MAX.into();
-                told.push(back as u32);
-            }
-        };
-        executed.decided.iter().filter_map(|decided| decided.by()).for_each(&mut tell);
-        executed.restored.iter().for_each(|restored| tell(restored.saved()));
-        is_near
+    /// The family of an access, and how far behind where that begins a byte of it is.
+    pub fn place(&self, access: u16, offset: u16) -> Member {
+        let member = self.members[usize::from(access)];
+        Member { offset: member.offset + offset, ..member }
     }
 }
 
@@ -313,7 +290,7 @@ pub struct Patterns {
 
 #[derive(Default)]
 struct All {
-    numbers: FxHashMap<Box<[u64]>, u32>,
+    numbers: FxHashMap<Box<[u32]>, u32>,
     patterns: Vec<Arc<Pattern>>,
 }
 
@@ -337,7 +314,7 @@ impl Patterns {
     }
 
     /// The number of what is described so.
-    pub fn number(&self, key: &[u64], pattern: impl FnOnce() -> Pattern) -> u32 {
+    pub fn number(&self, key: &[u32], pattern: impl FnOnce() -> Pattern) -> u32 {
         let mut all = self.all();
         if let Some(number) = all.numbers.get(key) {
             return *number;
@@ -363,7 +340,7 @@ pub struct Book {
 #[derive(Clone, Copy)]
 pub struct Sizes {
     pub count: u16,
-    pub accesses: u16,
+    pub families: u16,
     pub told: u16,
 }
 
@@ -374,7 +351,7 @@ impl Book {
         for pattern in &all.patterns[self.patterns.len()..] {
             self.sizes.push(Sizes {
                 count: pattern.count as u16,
-                accesses: pattern.accesses as u16,
+                families: pattern.families as u16,
                 told: pattern.told as u16,
             });
             self.patterns.push(Arc::clone(pattern));
@@ -390,34 +367,44 @@ impl Book {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use why_trace::plan::Start;
 
     /// Two accesses that move together and two others, wherever they are: all together are apart
-    /// only if each pair is.
+    /// only if each pair is. How often they are apart.
+    fn apart_together(away: u64) -> usize {
+        let accesses = [
+            (Start { value: 0, plus: 0 }, 8),
+            (Start { value: 0, plus: away + 11 }, 4),
+            (Start { value: 1, plus: 0 }, 1),
+            (Start { value: 1, plus: away.wrapping_neg() }, 16),
+        ];
+        let families = Families::of_fixed(&accesses);
+        let member = |access: usize| (families.members[access], accesses[access].1);
+        let pair = |write: usize, access: usize| Apart::of(member(write), member(access));
+        let apart = [pair(0, 2), pair(0, 3), pair(1, 2), pair(1, 3)];
+        let all = all_apart(&apart, &families.all);
+        assert_eq!(all.len(), 1);
+        let is_apart_at = |at: &u64| {
+            let values = [1 << 20, (1 << 20) - 100 + at];
+            let starts = accesses
+                .map(|(start, _)| values[usize::from(start.value)].wrapping_add(start.plus));
+            let overlaps = |write: usize, access: usize| {
+                let end = |access: usize| starts[access] + u64::from(accesses[access].1);
+                starts[write] < end(access) && starts[access] < end(write)
+            };
+            let bases: Vec<u64> = families.bases(&starts).collect();
+            let expected = [overlaps(0, 2), overlaps(0, 3), overlaps(1, 2), overlaps(1, 3)];
+            assert_eq!(apart.map(|apart| !apart.is_met(&bases)), expected, "{away} {at}");
+            let is_apart = all[0].is_met(&bases);
+            assert!(!is_apart || expected == [false; 4], "{away} {at}");
+            is_apart
+        };
+        (0..20_000).filter(is_apart_at).count()
+    }
+
     #[test]
     fn all_are_apart_only_if_each_is() {
-        let (sizes, stand_ins) = ([8, 4, 1, 16], [1 << 48, (1 << 48) + 20, 2 << 48, (2 << 48) - 9]);
-        let pair = |write: u16, access: u16| {
-            Apart::of((write, sizes[usize::from(write)]), (access, sizes[usize::from(access)]))
-        };
-        let apart = [pair(0, 2), pair(0, 3), pair(1, 2), pair(1, 3)];
-        let all = all_apart(&apart, |one, other| one / 2 == other / 2, &stand_ins);
-        assert_eq!(all.len(), 1);
-        let mut apart_together = 0;
-        for away in 0..200 {
-            let (one, other) = (0x1000, 0x1000 - 100 + away);
-            let starts = [one, one + 20, other, other - 9];
-            let overlaps = |write: usize, access: usize| {
-                let (write, access) =
-                    ((starts[write], sizes[write]), (starts[access], sizes[access]));
-                write.0 < access.0 + u64::from(access.1) && access.0 < write.0 + u64::from(write.1)
-            };
-            let expected = [overlaps(0, 2), overlaps(0, 3), overlaps(1, 2), overlaps(1, 3)];
-            assert_eq!(apart.map(|apart| !apart.is_met(&starts)), expected, "{away}");
-            if all[0].is_met(&starts) {
-                apart_together += 1;
-                assert_eq!(expected, [false; 4], "{away}");
-            }
-        }
-        assert_eq!(apart_together, 161, "all but where the ranges of both overlap");
+        assert_eq!(apart_together(9), 19_961, "all but where the ranges of both overlap");
+        assert_eq!(apart_together(5000), 20_000 - 10_015, "they are four families");
     }
 }

@@ -1,53 +1,64 @@
-//! Where accesses were, in 32 bits: each page that the units of a chunk touch has a number.
+//! Where accesses were, in 32 bits: each block of memory that the units of a chunk touch has a number.
 
+use crate::families::Family;
+use crate::memory::PAGE;
 use rustc_hash::FxHashMap;
 
-const BITS: u32 = 12;
-const PAGE: u64 = 1 << BITS;
+/// Those who are in one block are near each other; in large ones hardly anybody is in two.
+const BITS: u32 = 16;
+const BLOCK: u64 = 1 << BITS;
 
-/// More pages have no numbers.
-const MOST_PAGES: usize = 1 << (u32::BITS - BITS);
+/// More blocks have no numbers.
+const MOST_BLOCKS: usize = 1 << (u32::BITS - BITS);
 
-/// So many pages that were looked for last are found at once.
+/// So many pages each has.
+pub const PAGES: usize = (BLOCK / PAGE) as usize;
+
+/// So many blocks that were looked for last are found at once.
 const RECENT: usize = 1 << 9;
 
-/// A byte of a page that has a number.
+/// A byte of a block that has a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(pub u32);
 
 impl Place {
-    /// The number of the page.
+    /// The number of the page, with those of all blocks in the order of their numbers.
     #[inline(always)]
     pub fn page(self) -> usize {
-        (self.0 >> BITS) as usize
+        (u64::from(self.0) / PAGE) as usize
     }
 
-    /// Which of its bytes.
+    /// Which byte of the page.
     #[inline(always)]
-    pub fn within(self) -> usize {
-        self.0 as usize % PAGE as usize
+    pub fn within(self) -> u64 {
+        u64::from(self.0) % PAGE
     }
 
-    /// So many bytes behind it, in the same page.
+    /// So many bytes behind it, in the same block.
     #[inline(always)]
     pub fn plus(self, bytes: u16) -> Place {
         Place(self.0 + u32::from(bytes))
     }
 
-    /// Its address, by the pages that have numbers.
+    /// Its address, by the blocks that have numbers.
     #[inline]
-    pub fn address(self, pages: &[u64]) -> u64 {
-        pages[self.page()] * PAGE + self.within() as u64
+    pub fn address(self, blocks: &[u64]) -> u64 {
+        blocks[(self.0 >> BITS) as usize] * BLOCK + u64::from(self.0) % BLOCK
     }
 }
 
-/// Gives numbers to pages.
+/// The pages of a block.
+pub fn pages(block: u64) -> impl Iterator<Item = u64> {
+    (0..PAGES as u64).map(move |page| block * PAGES as u64 + page)
+}
+
+/// Gives numbers to blocks.
 pub struct Numbering {
     numbers: FxHashMap<u64, u32>,
     recent: Box<[(u64, u32); RECENT]>,
 }
 
-/// No page is there.
+/// No block is there.
 const NOBODY: (u64, u32) = (u64::MAX, 0);
 
 impl Default for Numbering {
@@ -59,84 +70,90 @@ impl Default for Numbering {
 }
 
 impl Numbering {
-    /// No page has a number.
+    /// No block has a number.
     pub fn clear(&mut self) {
         self.numbers.clear();
         self.recent.fill(NOBODY);
     }
 
-    /// Where accesses are; false if one is in two pages, or in one without a number. New pages are
-    /// added to those that have one.
+    /// Where families are, of which each base is where it begins; false if one is in two blocks, or
+    /// in one without a number. New blocks are added to those that have one.
     #[inline]
     pub fn places(
         &mut self,
-        accesses: impl Iterator<Item = (u64, u16)>,
-        pages: &mut Vec<u64>,
+        families: &[Family],
+        bases: &[u64],
+        blocks: &mut Vec<u64>,
         places: &mut Vec<u32>,
     ) -> bool {
-        let (mut last, mut crosses) = ((u64::MAX, 0), 0);
-        places.extend(accesses.map(|(at, size)| {
-            let (page, within) = (at / PAGE, at % PAGE);
-            // Most are near each other.
-            if page != last.0 {
-                last = (page, self.number(page, pages) << BITS);
-            }
-            crosses |= (within + u64::from(size)).saturating_sub(1) / PAGE;
-            last.1 | within as u32
-        }));
-        crosses == 0 && pages.len() < MOST_PAGES
+        let mut crosses = 0;
+        places.reserve(families.len());
+        for (family, base) in families.iter().zip(bases) {
+            let (block, within) = (base / BLOCK, base % BLOCK);
+            // What has no bytes is where it begins.
+            crosses |= (within + u64::from(family.span.max(1)) - 1) / BLOCK;
+            places.push(self.number(block, blocks) << BITS | within as u32);
+        }
+        crosses == 0 && blocks.len() < MOST_BLOCKS
     }
 
-    /// The number of a page.
+    /// The number of a block.
     #[inline]
-    fn number(&mut self, page: u64, pages: &mut Vec<u64>) -> u32 {
-        match self.recent[(page ^ page >> 9) as usize % RECENT] {
-            (recent, number) if recent == page => number,
-            _ => self.look_for(page, pages),
+    fn number(&mut self, block: u64, blocks: &mut Vec<u64>) -> u32 {
+        match self.recent[slot(block)] {
+            (recent, number) if recent == block => number,
+            _ => self.look_for(block, blocks),
         }
     }
 
     #[cold]
-    fn look_for(&mut self, page: u64, pages: &mut Vec<u64>) -> u32 {
-        let number = match self.numbers.get(&page) {
+    fn look_for(&mut self, block: u64, blocks: &mut Vec<u64>) -> u32 {
+        let number = match self.numbers.get(&block) {
             Some(number) => *number,
             // Then nothing has a place any more.
-            None if pages.len() == MOST_PAGES => return 0,
+            None if blocks.len() == MOST_BLOCKS => return 0,
             None => {
-                pages.push(page);
-                self.numbers.insert(page, pages.len() as u32 - 1);
-                pages.len() as u32 - 1
+                blocks.push(block);
+                self.numbers.insert(block, blocks.len() as u32 - 1);
+                blocks.len() as u32 - 1
             }
         };
-        self.recent[(page ^ page >> 9) as usize % RECENT] = (page, number);
+        self.recent[slot(block)] = (block, number);
         number
     }
+}
+
+/// Where a block is among those that were looked for last.
+#[inline]
+fn slot(block: u64) -> usize {
+    (block ^ block >> 9) as usize % RECENT
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::families::Families;
+    use why_trace::plan::Start;
 
     #[test]
     fn places_are_addresses() {
-        let (mut numbering, mut pages) = (Numbering::default(), Vec::new());
+        let (mut numbering, mut blocks) = (Numbering::default(), Vec::new());
         let mut place = |at: u64, size: u16| {
             let mut places = Vec::new();
-            let is_in_pages = numbering.places([(at, size)].into_iter(), &mut pages, &mut places);
-            is_in_pages.then(|| Place(places[0]).address(&pages))
+            let families = Families::of_fixed(&[(Start { value: 0, plus: 0 }, size)]).all;
+            let has_place = numbering.places(&families, &[at], &mut blocks, &mut places);
+            has_place.then(|| Place(places[0]).address(&blocks))
         };
-        for at in [0x7fff_1234_5678, 0x40_0fff, 0x40_0ff8, 0x7fff_1234_5679, u64::MAX - 7] {
+        for at in [0x7fff_1234_5678, 0x40_ffff, 0x40_fff8, 0x7fff_1234_5679, u64::MAX - 7] {
             assert_eq!(place(at, 1), Some(at));
             assert_eq!(place(at, 0), Some(at));
         }
-        assert_eq!(place(0x40_0ff9, 8), None, "it is in two pages");
-        assert_eq!(place(0x40_0ff8, 8), Some(0x40_0ff8));
-        assert_eq!(pages.len(), 3);
-        numbering.clear();
-        pages.clear();
-        let mut places = Vec::new();
-        let accesses = [(0x5008, 8), (0x6000, 8), (0x5010, 4)];
-        assert!(numbering.places(accesses.into_iter(), &mut pages, &mut places));
-        assert_eq!((places, pages), (vec![8, 0x1000, 0x10], vec![5, 6]));
+        assert_eq!(place(0x40_fff9, 8), None, "it is in two blocks");
+        assert_eq!(place(0x40_fff8, 8), Some(0x40_fff8));
+        assert_eq!(place(0x40_0ff9, 8), Some(0x40_0ff9), "two pages of a block");
+        assert_eq!(blocks, [0x7fff_1234, 0x40, u64::MAX >> BITS]);
+        assert_eq!(pages(blocks[1]).nth(3), Some(0x403));
+        let place = Place(0x1_3ff9).plus(8);
+        assert_eq!((place.page(), place.within()), (PAGES + 4, 1));
     }
 }

@@ -191,10 +191,10 @@ impl Region {
         course.prepare();
         events.clear();
         if let Some(finder) = &mut finder {
-            finder.numbering.clear();
+            finder.begin_chunk();
         }
         let (units, completions, mut room) = (&self.units, &self.completions, Room::default());
-        let mut noting = Noting { units, finder, completions, events, starts: Vec::new() };
+        let mut noting = Noting { units, finder, completions, events };
         self.follow(number, &mut course, &mut room, &mut noting)?;
         if number + 1 == self.chunks.len() {
             course.settle(&self.units, &mut room, &mut noting);

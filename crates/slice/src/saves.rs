@@ -229,19 +229,7 @@ impl Filter {
         }
     }
 
-    /// The same for some bytes.
-    #[inline]
-    pub fn may_hold_few(&self, start: u64, size: u16) -> bool {
-        match size {
-            1..=8 => {
-                let last = start.wrapping_add(u64::from(size) - 1);
-                let count = |part: u64| self.0.get(part as usize % FILTERED).copied();
-                count(start >> 3).unwrap_or(0) | count(last >> 3).unwrap_or(0) > 0
-            }
-            _ => self.may_hold(&(start..start.wrapping_add(size.into()))),
-        }
-    }
-
+    /// Whether anything may be held in some bytes.
     #[inline]
     pub fn may_hold(&self, bytes: &Range<u64>) -> bool {
         let (first, size) = (bytes.start >> 3, bytes.end.wrapping_sub(bytes.start));
@@ -251,5 +239,19 @@ impl Filter {
         let parts = (bytes.start % 8 + size).div_ceil(8);
         parts >= FILTERED as u64
             || (0..parts).any(|part| self.0[first.wrapping_add(part) as usize % FILTERED] > 0)
+    }
+
+    /// The same for bytes that are hardly ever many.
+    #[inline]
+    pub fn may_hold_few(&self, start: u64, size: u16) -> bool {
+        let Ok(counts) = <&[u8; FILTERED]>::try_from(self.0.as_slice()) else { return false };
+        match size {
+            1..=8 => {
+                let last = start.wrapping_add(u64::from(size) - 1);
+                let count = |part: u64| counts[part as usize % FILTERED];
+                count(start >> 3) | count(last >> 3) > 0
+            }
+            _ => self.may_hold(&(start..start.wrapping_add(size.into()))),
+        }
     }
 }

@@ -89,14 +89,14 @@ pub(crate) const TOLD: [Register; 4] = [Register::RDI, Register::RSI, Register::
 /// A search in a chunk.
 struct Visit<'v, 'a> {
     search: &'v mut Search<'a>,
-    pages: &'v [u64],
+    blocks: &'v [u64],
     book: &'v Book,
 }
 
 impl Visitor for Visit<'_, '_> {
     #[inline(always)]
     fn over_alike(&mut self, alike: &Alike) {
-        self.search.over_alike(alike, self.pages, self.book);
+        self.search.over_alike(alike, self.blocks, self.book);
     }
 
     fn over_other(&mut self, happened: Happened) {
@@ -121,8 +121,8 @@ struct Search<'a> {
 impl Search<'_> {
     fn over(&mut self, events: &Events, book: &Book) {
         self.noted.slice.passed_over.extend(&events.passed_over);
-        self.over.wanted.memory.turn_to_pages(&events.pages);
-        let mut visit = Visit { search: self, pages: &events.pages, book };
+        self.over.wanted.memory.turn_to_blocks(&events.blocks);
+        let mut visit = Visit { search: self, blocks: &events.blocks, book };
         events.backwards(visit.search.units, book, &mut visit);
     }
 
@@ -180,25 +180,28 @@ impl Search<'_> {
     }
 
     #[inline(always)]
-    fn over_alike(&mut self, alike: &Alike, pages: &[u64], book: &Book) {
+    fn over_alike(&mut self, alike: &Alike, blocks: &[u64], book: &Book) {
         self.come_to(alike.thread, alike.end());
         let Search { over: Over { wanted, .. }, noted, shortcuts, .. } = self;
         let is_whole = alike.position >= self.start && alike.end() <= self.end;
+        if !is_whole && (alike.position >= self.end || alike.end() <= self.start) {
+            return;
+        }
         let met = match shortcuts.as_mut().filter(|_| is_whole) {
             Some(shortcuts) => shortcuts.over(alike, book, wanted, noted),
             None => Met::Unknown,
         };
         if met != Met::Gone {
-            self.over_unknown(alike, met, pages, book);
+            self.over_unknown(alike, met, blocks, book);
         }
     }
 
     /// Goes over a unit of which no way is known.
     #[cold]
-    fn over_unknown(&mut self, alike: &Alike, met: Met, pages: &[u64], book: &Book) {
+    fn over_unknown(&mut self, alike: &Alike, met: Met, blocks: &[u64], book: &Book) {
         // It is taken out while it is used, so that what is made of it lives no longer.
         let mut room = std::mem::take(&mut self.unfolding);
-        let record = room.record(alike, pages, book, self.units);
+        let record = room.record(alike, blocks, book, self.units);
         let Search { over: Over { wanted, .. }, noted, shortcuts, .. } = self;
         let is_found = match shortcuts {
             Some(shortcuts) => shortcuts.find(met, (alike, &record), book, wanted, noted),

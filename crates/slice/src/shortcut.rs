@@ -2,9 +2,11 @@
 
 use crate::backward::Area;
 use crate::control::Position;
+use crate::course;
 use crate::events::{Alike, Record};
+use crate::families::Member;
 use crate::memory::each_bit;
-use crate::patterns::{self, MOST, Pattern, Test};
+use crate::patterns::{MOST, Pattern, Test};
 use crate::reasons::Via;
 use crate::search::Noted;
 use crate::sketch::{By, Cause, Found};
@@ -175,7 +177,8 @@ impl Shortcut {
                     more.others.push((word, found, 0));
                 }
                 Test::Cells { .. } => {}
-                Test::Bytes { access: at, offset, .. } => {
+                Test::Bytes { access, offset, .. } => {
+                    let Member { family: at, offset } = pattern.place(access, offset);
                     acts.push(Act { mask: found, wanter: Wanter::default(), at, offset });
                 }
             }
@@ -211,12 +214,13 @@ impl Shortcut {
         }
         ends[1] = acts.len() as u16;
         for (access, mask, by) in found.memory {
-            acts.push(Act { mask, wanter: wanter(by)?, at: access as u16, offset: 0 });
+            let Member { family: at, offset } = pattern.place(access as u16, 0);
+            acts.push(Act { mask, wanter: wanter(by)?, at, offset });
         }
         ends[2] = acts.len() as u16;
-        let told = |by: patterns::By| match by {
-            patterns::By::Told(number) => Some(number as u16),
-            patterns::By::Never | patterns::By::Own(_) => None,
+        let told = |by: course::By| match by {
+            course::By::Told(number) => Some(number as u16),
+            course::By::Never | course::By::Own(_) => None,
         };
         for (number, by) in found.decided {
             let at = told(pattern.decided[number].1)?;
@@ -275,13 +279,15 @@ impl Shortcut {
         }
         let [taken, cells, memory] = self.ends.map(usize::from);
         for Act { mask, at, offset, .. } in &self.acts[..taken] {
-            wanted.memory.remove_at(alike.place(*at).plus(*offset), *mask);
+            let member = Member { family: *at, offset: *offset };
+            wanted.memory.remove_at(alike.place(member), *mask);
         }
         for Act { mask, wanter, at, .. } in &self.acts[taken..cells] {
             wanted.registers.want_group(usize::from(*at), *mask as u8, [*wanter; GROUP]);
         }
-        for Act { mask, wanter, at, .. } in &self.acts[cells..memory] {
-            wanted.memory.add_at(alike.place(*at), *mask, *wanter);
+        for Act { mask, wanter, at, offset } in &self.acts[cells..memory] {
+            let member = Member { family: *at, offset: *offset };
+            wanted.memory.add_at(alike.place(member), *mask, *wanter);
         }
         for Act { wanter, at, .. } in &self.acts[memory..] {
             noted.waiting.decide(alike.told(*at), *wanter);

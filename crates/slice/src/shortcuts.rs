@@ -8,9 +8,10 @@
 use crate::backward::Dependences;
 use crate::control::Position;
 use crate::events::{Alike, Record};
+use crate::families::Member;
 use crate::memory::{bits, each_bit};
 use crate::once::Once;
-use crate::patterns::{Book, Patterns, Test};
+use crate::patterns::{Book, Pattern, Patterns, Test};
 use crate::reasons::{Names, Reasons};
 use crate::search::Noted;
 use crate::shortcut::{FIRST, Key, PACKED, Shortcut};
@@ -98,6 +99,8 @@ pub enum Met {
 #[derive(Default)]
 struct Known {
     state: State,
+    /// A bit for each of its instructions.
+    all: u64,
     /// What it may make: of the cells of the first words,
     cells: [u64; FIRST],
     /// of those of others,
@@ -123,8 +126,7 @@ enum State {
 #[derive(Clone, Copy)]
 struct Bytes {
     mask: u64,
-    access: u16,
-    offset: u16,
+    at: Member,
     word: u16,
     shift: u16,
 }
@@ -132,7 +134,7 @@ struct Bytes {
 impl Bytes {
     #[inline(always)]
     fn wanted(&self, alike: &Alike, wanted: &Wanted) -> u64 {
-        wanted.memory.some_at(alike.place(self.access).plus(self.offset), self.mask)
+        wanted.memory.some_at(alike.place(self.at), self.mask)
     }
 }
 
@@ -207,7 +209,7 @@ impl<'a> Shortcuts<'a> {
             let instructions = &unit.instructions[..pattern.count];
             let is_pruned = instructions.iter().any(|insn| noted.is_pruned(insn.address));
             if let Some(crossing) = self.patterns.crossing(unit, pattern.count) {
-                *known = Known::of(&crossing.tests);
+                *known = Known::of(&crossing.tests, pattern);
             }
             known.state = if is_pruned { State::Pruned } else { State::Known };
         }
@@ -296,7 +298,7 @@ fn find(ways: &[Shortcut], recent: &mut [u8; RECENT], key: &Key) -> Option<usize
 }
 
 impl Known {
-    fn of(tests: &[Test]) -> Known {
+    fn of(tests: &[Test], pattern: &Pattern) -> Known {
         let mut cells = [0; FIRST];
         let (mut others, mut bytes, mut far) = (Vec::new(), Vec::new(), Vec::new());
         let (mut word, mut shift) = (Key::BYTES as u16, 0);
@@ -310,7 +312,8 @@ impl Known {
                     if shift + size > 64 {
                         (word, shift) = (word + 1, 0);
                     }
-                    let own = Bytes { mask: bits(size.into()), access, offset, word, shift };
+                    let (mask, at) = (bits(size.into()), pattern.place(access, offset));
+                    let own = Bytes { mask, at, word, shift };
                     let is_far = usize::from(word) >= Key::BYTES + PACKED;
                     if is_far {
                         far.push(own)
@@ -323,25 +326,30 @@ impl Known {
         }
         let (others, bytes, far) = (others.into(), bytes.into(), far.into());
         let (ways, recent) = (Vec::new(), [0; RECENT]);
-        Known { state: State::Known, cells, others, bytes, far, ways, recent }
+        let all = bits(pattern.count as u32);
+        Known { state: State::Known, all, cells, others, bytes, far, ways, recent }
     }
 
     /// Makes a key of what is wanted of a unit; false if nothing is.
     #[inline(always)]
     fn describe(&self, alike: &Alike, wanted: &Wanted, noted: &Noted, key: &mut Key) -> bool {
-        let (decide, aside) = noted.waiting.masks(alike.position, alike.count);
+        let (decide, aside) = noted.waiting.masks(alike.position, self.all);
         let words = &wanted.registers.cells;
         let first = &mut key.first;
+        // What was just written takes long to read together.
+        let mut any = decide | aside;
         for ((first, mask), word) in first.iter_mut().zip(&self.cells).zip(words) {
             *first = mask & word;
+            any |= mask & word;
         }
         first[Key::DECIDE] = decide;
         first[Key::ASIDE] = aside;
         first[Key::BYTES..].fill(0);
         for own in &self.bytes {
-            first[usize::from(own.word)] |= own.wanted(alike, wanted) << own.shift;
+            let found = own.wanted(alike, wanted);
+            first[usize::from(own.word)] |= found << own.shift;
+            any |= found;
         }
-        let mut any = first.iter().fold(0, |any, word| any | word);
         key.rest.clear();
         for (word, mask) in &self.others {
             let found = words[usize::from(*word)] & mask;

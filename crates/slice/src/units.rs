@@ -72,12 +72,23 @@ pub struct Unit {
     pub instructions: Vec<Arc<Known>>,
     /// The same steps if only some are executed: those that can be taken together are not.
     pub single_steps: Box<[Step]>,
+    /// What differs then, by how many instructions are executed.
+    pub parts: Box<[Part]>,
     /// Where the accesses of each instruction begin among those of the plan.
     pub first_access: Vec<usize>,
     /// The id of a record of it without any instruction.
     pub first_id: usize,
     /// Those accesses that are made in one piece, as far as other threads can see.
     pub atomics: Vec<usize>,
+}
+
+/// The first instructions of a unit.
+#[derive(Clone, Copy)]
+pub struct Part {
+    /// How many of the single steps are theirs.
+    pub steps: u16,
+    /// Where the last one is, if it is shown and jumps.
+    pub jumps_from: Option<u64>,
 }
 
 /// An instruction, which many units may have.
@@ -134,8 +145,9 @@ impl Step {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Before it the stack pointer may have come back to where it was before a call.
-    Unwind { address: u64 },
+    /// Before it the stack pointer, so far behind one of the values of the plan, may have come back
+    /// to where it was before a call.
+    Unwind { value: u16, plus: u64 },
     /// A jump from code that is shown has led to code that is not.
     Leave { from: u64 },
     /// A landing pad, from which the ways meet others there.
@@ -295,8 +307,10 @@ impl Library {
             let keeping = &known.keeping;
             let operands = first_access[index]..first_access[index + 1];
             let mut step = |what| steps.push(Step { index: index as u16, what });
-            if index > 0 && plan.may_raise_stack(index) {
-                step(What::Unwind { address: known.address });
+            if index > 0
+                && let Some(Start { value, plus }) = plan.raised_stack(index)
+            {
+                step(What::Unwind { value, plus });
             }
             let before = index.checked_sub(1).map(|before| &instructions[before]);
             if let Some(meet) = known.lands.filter(|_| before.is_some_and(|b| b.may_throw())) {
@@ -331,7 +345,6 @@ impl Library {
         let (address, is_shown) =
             instructions.first().map_or((0, true), |first| (first.address, first.shown));
         let lands = instructions.first().and_then(|first| first.lands);
-        let jumps_from = instructions.last().and_then(|last| last.jumps_from());
         let starts = accesses.iter().map(Planned::fixed_start).collect::<Option<_>>();
         let sizes = accesses.iter().map(|access| access.fixed_size().unwrap_or(0)).collect();
         let all = plan.accesses.iter().enumerate();
@@ -347,10 +360,15 @@ impl Library {
             .filter(|(_, pair)| is_indirect_jump(&pair[0]))
             .map(|(index, pair)| (index + 2, (pair[0].address, pair[1].address)));
         let inner_jumps = inner_jumps.collect();
+        let part = |executed: usize| Part {
+            steps: steps.partition_point(|step| step.index() < executed) as u16,
+            jumps_from: executed.checked_sub(1).and_then(|last| instructions[last].jumps_from()),
+        };
+        let parts: Box<[Part]> = (0..=instructions.len()).map(part).collect();
         Unit {
             address,
             steps: taken_together(&steps),
-            jumps_from,
+            jumps_from: parts[instructions.len()].jumps_from,
             lands,
             is_shown,
             ends_with_indirect_jump,
@@ -362,6 +380,7 @@ impl Library {
             plan,
             instructions,
             single_steps: steps.into(),
+            parts,
             first_access,
             first_id: 0,
             atomics,
@@ -373,18 +392,6 @@ impl Library {
 /// instructions were executed.
 pub fn ids(number: usize, instructions: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..=instructions).map(move |executed| (number, executed))
-}
-
-impl Unit {
-    /// The steps of its first instructions.
-    #[inline]
-    pub fn steps(&self, executed: usize) -> &[Step] {
-        if executed == self.instructions.len() {
-            return &self.steps;
-        }
-        let end = self.single_steps.partition_point(|step| step.index() < executed);
-        &self.single_steps[..end]
-    }
 }
 
 /// What an instruction with these operands does that stores or loads a register.

@@ -134,13 +134,12 @@ impl Waiting {
         self.numbers.get(index).filter(|_| self.marks.has(PUTS_ASIDE, index))
     }
 
-    /// Those of the next instructions that decide; those that put something aside.
+    /// Those of the next instructions, which have these bits, that decide; those that put something
+    /// aside.
     #[inline(always)]
-    pub fn masks(&self, position: Position, count: u32) -> (u64, u64) {
-        match self.index(position) {
-            Some(index) => self.marks.masks(index, count),
-            None => (0, 0),
-        }
+    pub fn masks(&self, position: Position, all: u64) -> (u64, u64) {
+        let masks = self.index(position).map_or((0, 0), |index| self.marks.masks(index));
+        (masks.0 & all, masks.1 & all)
     }
 
     /// Whether an instruction belongs to the slice whatever it makes: for whom, and where it had

@@ -28,8 +28,19 @@ pub enum Role {
 }
 
 impl Wanter {
-    /// It depends on the byte who it is.
-    pub(crate) const MIXED: Wanter = Wanter(u32::MAX);
+    /// No role has this number.
+    const MIXED: u32 = 3;
+
+    /// It depends on the byte who it is: those of this number.
+    pub(crate) fn mixed(number: u32) -> Wanter {
+        Wanter(number << 2 | Wanter::MIXED)
+    }
+
+    /// The number, if it does.
+    #[inline]
+    pub(crate) fn as_mixed(self) -> Option<usize> {
+        (self.0 & 3 == Wanter::MIXED).then_some((self.0 >> 2) as usize)
+    }
 
     pub fn new(number: u32, role: Role) -> Wanter {
         Wanter(number << 2 | role as u32)
@@ -98,7 +109,9 @@ impl Registers {
         if let Some(own) = self.wanters.get_mut(group) {
             match new {
                 0 => {}
+                // Most are registers, or their lower halves.
                 0xff => *own = wanters,
+                0x0f => own[..GROUP / 2].copy_from_slice(&wanters[..GROUP / 2]),
                 _ => each_bit(new.into(), |bit| own[bit as usize] = wanters[bit as usize]),
             }
         }

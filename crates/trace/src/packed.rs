@@ -6,6 +6,7 @@
 
 use crate::{Header, ID_LIMIT, MOST_SLOTS, SLOT_BITS};
 use rustc_hash::FxHashMap;
+use zstd::bulk::Compressor;
 
 /// How many foretold records are remembered.
 const REMEMBERED: usize = 1 << 16;
@@ -22,6 +23,8 @@ pub struct Damaged;
 /// Makes a chunk of records.
 #[derive(Default)]
 pub struct Packer {
+    /// What it needs for itself is used again for each stream.
+    compressor: Option<Compressor<'static>>,
     course: Course,
     values: Values,
     /// How many records were foretold before each that was not, and that one.
@@ -94,8 +97,12 @@ impl Packer {
         put(&mut self.surprises, self.foretold);
         let mut chunk = Vec::new();
         put(&mut chunk, self.records);
+        let compressor = match &mut self.compressor {
+            Some(compressor) => compressor,
+            none => none.insert(Compressor::new(LEVEL)?),
+        };
         for stream in [&mut self.surprises, &mut self.lengths, &mut self.differences] {
-            let small = zstd::bulk::compress(stream, LEVEL)?;
+            let small = compressor.compress(stream)?;
             put(&mut chunk, stream.len() as u64);
             put(&mut chunk, small.len() as u64);
             chunk.extend(small);
@@ -103,8 +110,8 @@ impl Packer {
         }
         self.foretold = 0;
         self.records = 0;
-        self.course = Course::default();
-        self.values = Values::default();
+        self.course.begin();
+        self.values.clear();
         Ok(chunk)
     }
 }
@@ -186,6 +193,12 @@ impl Default for Course {
 }
 
 impl Course {
+    /// Forgets everything.
+    fn begin(&mut self) {
+        self.next.fill(0);
+        self.hash = 0;
+    }
+
     fn index(&self) -> usize {
         const BITS: u32 = REMEMBERED.trailing_zeros();
         (self.hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BITS)) as usize
@@ -243,6 +256,15 @@ impl Seen {
 }
 
 impl Values {
+    /// Forgets everything, but keeps the room for it.
+    fn clear(&mut self) {
+        let Values { all, first, others, kinds } = self;
+        all.clear();
+        first.clear();
+        others.clear();
+        kinds.clear();
+    }
+
     #[inline]
     fn of(&mut self, symbol: u32) -> &mut [Seen] {
         let (id, slots) = ((symbol >> SLOT_BITS) as usize, symbol as usize & MOST_SLOTS);

@@ -30,15 +30,21 @@ pub struct Plan {
     last_stack: Option<Term>,
     /// How many values there are, with those that are computed.
     values: usize,
-    /// How many of the operations each number of instructions needs.
-    needed: Vec<u16>,
-    /// Where what is told behind each number of instructions begins among the values.
-    first_slot: Vec<u16>,
+    /// What is known behind each number of instructions.
+    behind: Vec<Behind>,
     pub accesses: Vec<Planned>,
-    /// The stack pointer behind each number of instructions; none where the trace tells it.
-    stack: Vec<Option<Term>>,
     /// Instructions behind which what is planned may be wrong.
     pub unplanned: Vec<u8>,
+}
+
+/// What is known behind some of the instructions.
+struct Behind {
+    /// The stack pointer; none where the trace tells it.
+    stack: Option<Term>,
+    /// How many of the operations they need.
+    operations: u16,
+    /// Where what is told behind them begins among the values.
+    first_slot: u16,
 }
 
 /// An access of an instruction.
@@ -74,6 +80,12 @@ pub struct Before {
 pub struct Start {
     pub value: u16,
     pub plus: u64,
+}
+
+impl Term {
+    fn start(self) -> Start {
+        Start { value: self.value.unwrap_or(NOTHING), plus: self.plus }
+    }
 }
 
 impl Start {
@@ -120,12 +132,12 @@ impl Plan {
             repeated: None,
             vectors: Vec::new(),
         };
-        let (mut needed, mut first_slot, mut stack) = (Vec::new(), Vec::new(), Vec::new());
+        let mut behind = Vec::with_capacity(shape.told.len());
         for (index, told) in shape.told.iter().enumerate() {
-            first_slot.push(planner.next_slot);
+            let first_slot = planner.next_slot;
             told.iter().for_each(|register| planner.tell(*register));
-            needed.push(operations.count() as u16);
-            stack.push(planner.known.value(RSP).map(|symbol| symbol.term));
+            let stack = planner.known.value(RSP).map(|symbol| symbol.term);
+            behind.push(Behind { stack, operations: operations.count() as u16, first_slot });
             if let Some(insn) = shape.instructions.get(index) {
                 planner.instruction(index as u8, insn, factory);
             }
@@ -134,8 +146,8 @@ impl Plan {
         accesses.sort_by_key(|planned| (planned.instruction, planned.operand));
         let operations = operations.into_all();
         let values = usize::from(FIRST_SLOT) + slots + operations.len();
-        let last_stack = stack.last().copied().flatten();
-        Plan { operations, last_stack, values, needed, first_slot, accesses, stack, unplanned }
+        let last_stack = behind.last().and_then(|last| last.stack);
+        Plan { operations, last_stack, values, behind, accesses, unplanned }
     }
 
     /// Computes what the addresses of a record's accesses follow from, whose slots were told, if
@@ -147,14 +159,16 @@ impl Plan {
     }
 
     /// The same for so many executed instructions: the others have told nothing.
+    #[inline]
     pub fn compute_part(
         &self,
         before: Before,
         executed: usize,
         values: &mut Values,
     ) -> Option<u64> {
-        self.compute_some(before, self.needed[executed].into(), values);
-        self.stack[executed].map(|stack| stack.of(&values.0))
+        let Behind { stack, operations, .. } = self.behind[executed];
+        self.compute_some(before, operations.into(), values);
+        stack.map(|stack| stack.of(&values.0))
     }
 
     /// The same if the instruction behind these was interrupted when its pointer was this.
@@ -165,16 +179,15 @@ impl Plan {
         pointer: u64,
         values: &mut Values,
     ) {
-        let behind = executed + 1;
-        let slot = usize::from(self.first_slot[behind]);
+        let Behind { operations, first_slot: slot, .. } = self.behind[executed + 1];
         if values.0.len() < self.values {
             values.0.resize(self.values, 0);
         }
         // It is what would be told first behind the instruction.
-        if let Some(value) = values.0.get_mut(slot) {
+        if let Some(value) = values.0.get_mut(usize::from(slot)) {
             *value = pointer;
         }
-        self.compute_some(before, self.needed[behind].into(), values);
+        self.compute_some(before, operations.into(), values);
     }
 
     #[inline]
@@ -193,20 +206,20 @@ impl Plan {
 impl Plan {
     /// The stack pointer before an instruction, if it is known.
     pub fn stack_before(&self, instruction: usize, values: &Values) -> Option<u64> {
-        self.stack[instruction].map(|stack| stack.of(&values.0))
+        self.behind[instruction].stack.map(|stack| stack.of(&values.0))
     }
 }
 
 impl Plan {
-    /// Whether the stack pointer before an instruction may be above what it was before the one
-    /// in front.
-    pub fn may_raise_stack(&self, instruction: usize) -> bool {
-        match (self.stack[instruction - 1], self.stack[instruction]) {
-            (Some(before), Some(behind)) if before.value == behind.value => {
-                (behind.plus.wrapping_sub(before.plus) as i64) > 0
-            }
-            (_, behind) => behind.is_some(),
-        }
+    /// The stack pointer before an instruction, if that is known and may be above what it was before
+    /// the one in front.
+    pub fn raised_stack(&self, instruction: usize) -> Option<Start> {
+        let behind = self.behind[instruction].stack?;
+        let is_below = self.behind[instruction - 1].stack.is_some_and(|before| {
+            let raised = behind.plus.wrapping_sub(before.plus) as i64;
+            before.value == behind.value && raised <= 0
+        });
+        (!is_below).then_some(behind.start())
     }
 }
 
@@ -247,8 +260,7 @@ impl Planned {
 
     /// Where it begins, if its size is always the same.
     pub fn fixed_start(&self) -> Option<Start> {
-        let Term { value, plus } = self.address;
-        self.fixed_size().map(|_| Start { value: value.unwrap_or(NOTHING), plus })
+        self.fixed_size().map(|_| self.address.start())
     }
 
     /// Its lowest address.

@@ -2,7 +2,7 @@
 //! instance, which has done a part of what it does before.
 
 use super::thread::Thread;
-use super::{Course, Deciding, Executed, Pending, Room, Sink, Site, Unknown};
+use super::{Course, Executed, Pending, Room, Sink, Site, Unknown};
 use crate::control::Position;
 use crate::units::Unit;
 use serde::{Deserialize, Serialize};
@@ -72,17 +72,21 @@ impl Course {
         }
         let (address, handlers) = (insn.address, thread.handlers.len());
         thread.interrupted.push(Begun { address, at: *position, handlers });
-        let decided = Deciding::new(0, thread.control.at(address));
-        let site = Site::new(0, thread.site());
+        let first = *position - executed as Position;
+        room.begin(first);
+        // Nobody asks for those in front of it, and branches among them do not decide over it any more
+        // if their ways meet here.
+        room.decided(executed, thread.control.at(address));
+        room.sites.push(Site::new(0, thread.site()));
         sink.interrupted(Executed {
             unit: number,
             thread: self.number,
-            position: *position - executed as Position,
+            position: first,
             count: executed + 1,
-            decided: &[decided],
-            sites: &[site],
+            notes: &room.notes,
+            told: &room.told,
+            sites: &room.sites,
             values,
-            restored: &[],
         });
         Ok(())
     }

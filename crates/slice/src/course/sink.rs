@@ -1,9 +1,8 @@
 //! What is told of the course of a run, and to whom.
 
-use super::Completion;
+use super::{Completion, Note};
 use crate::calls::Told;
 use crate::control::Position;
-use crate::saves::Kept;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use why_trace::plan::Values;
@@ -16,34 +15,14 @@ pub struct Executed<'a> {
     pub position: Position,
     /// How many instructions of it.
     pub count: usize,
-    /// From which instruction on who decided.
-    pub decided: &'a [Deciding],
+    /// Who decided over its instructions, and which of them brought a register back.
+    pub notes: &'a [Note],
+    /// When that was of which notes say no more than that it was before.
+    pub told: &'a [Position],
     /// From which instruction on which call is shown for those that are not.
     pub sites: &'a [Site],
     /// Where the accesses of the plan were.
     pub values: &'a Values,
-    /// Instructions that brought a register back, and where it had been put aside.
-    pub restored: &'a [Restored],
-}
-
-/// From an instruction of a unit on, what decided over them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deciding(u64);
-
-impl Deciding {
-    pub fn new(from: usize, by: Option<Position>) -> Deciding {
-        Deciding(by.map_or(0, |by| by + 1) << 16 | from as u64)
-    }
-
-    #[inline]
-    pub fn from(self) -> usize {
-        (self.0 & 0xffff) as usize
-    }
-
-    #[inline]
-    pub fn by(self) -> Option<Position> {
-        (self.0 >> 16).checked_sub(1)
-    }
 }
 
 /// From an instruction of a unit on, the call that is shown for those that are not.
@@ -67,32 +46,6 @@ impl Site {
     /// Both in one number.
     pub fn number(self) -> u64 {
         self.0
-    }
-}
-
-/// An instruction of a unit that brought a register back, and when that had been put aside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Restored(u64);
-
-impl Restored {
-    pub fn new(by: usize, kept: Kept, saved: Position) -> Restored {
-        debug_assert!(by < 1 << 12);
-        Restored(saved << 16 | u64::from(kept.number()) << 12 | by as u64)
-    }
-
-    #[inline]
-    pub fn by(self) -> usize {
-        (self.0 & 0xfff) as usize
-    }
-
-    #[inline]
-    pub fn kept(self) -> Kept {
-        Kept::numbered((self.0 >> 12) as u8 & 0xf)
-    }
-
-    #[inline]
-    pub fn saved(self) -> Position {
-        self.0 >> 16
     }
 }
 
@@ -168,20 +121,4 @@ pub trait Sink {
 
     /// A thread goes on there, which is a moment of a recording.
     fn moment(&mut self, _moment: Moment) {}
-}
-
-/// What is known of the unit that was executed last.
-#[derive(Clone, Default)]
-pub struct Room {
-    pub decided: Vec<Deciding>,
-    pub restored: Vec<Restored>,
-    pub sites: Vec<Site>,
-}
-
-impl Room {
-    pub fn clear(&mut self) {
-        self.decided.clear();
-        self.restored.clear();
-        self.sites.clear();
-    }
 }

@@ -48,9 +48,9 @@ impl Thread {
         last: Position,
         filter: &mut Filter,
     ) -> bool {
-        self.control.unwound(stack, address, last);
-        let is_over = self.control.calls() < self.calls.len();
+        let is_over = self.control.is_over(stack);
         if is_over {
+            self.control.unwound(stack, address, last);
             self.end_calls(filter);
         }
         is_over
@@ -76,7 +76,7 @@ impl Thread {
         position: Position,
         others: &mut FxHashMap<u64, Thread>,
         filter: &mut Filter,
-    ) -> Option<(Kept, Position)> {
+    ) -> Option<Position> {
         let first = self.calls.last().map_or(usize::MAX, |call| call.first_slot);
         let saved = keeping.loads.and_then(|(kept, index)| {
             Some((kept, self.slots.load(first, kept, operand(index).start)?))
@@ -98,7 +98,7 @@ impl Thread {
         if let Some((kept, _)) = saved {
             call.changed.bring_back(kept);
         }
-        saved
+        saved.map(|(_, position)| position)
     }
 
     /// An instruction stores a register, and nothing else; that nobody has put anything aside there

@@ -38,6 +38,8 @@ struct Located {
     /// The function that it belongs to, and where its ways meet, once somebody has asked.
     entry: Option<u64>,
     meets: OnceCell<Option<Rc<Meets>>>,
+    /// Whether it is of the program itself, and that has no source.
+    is_only_code: OnceCell<bool>,
 }
 
 /// Of one file, by jump.
@@ -74,8 +76,9 @@ impl MappedWays {
             let code = module.image.extent(at).unwrap_or(at..LinkAddress(at.0 + 1));
             let entry = module.image.function(at).map(|entry| entry.0);
             let addresses = module.mapped(code.start)..module.mapped(code.end);
-            let (mapped, meets) = (mapped.len(), OnceCell::new());
-            *last = Some(Rc::new(Located { addresses, mapped, module, entry, meets }));
+            let (mapped, meets, is_only_code) = (mapped.len(), OnceCell::new(), OnceCell::new());
+            let located = Located { addresses, mapped, module, entry, meets, is_only_code };
+            *last = Some(Rc::new(located));
         }
         last.clone()
     }
@@ -204,9 +207,10 @@ impl Ways for MappedWays {
         self.located(address).is_some_and(|located| {
             let module = &located.module;
             let name = |path: &str| Path::new(path).file_name().map(ToOwned::to_owned);
-            let is_program = || name(&module.name) == name(&self.program);
+            let is_only_code =
+                || name(&module.name) == name(&self.program) && !module.image.has_lines();
             module.own_line(module.linked(address)).is_some()
-                || is_program() && !module.image.has_lines()
+                || *located.is_only_code.get_or_init(is_only_code)
         })
     }
 }
