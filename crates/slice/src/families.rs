@@ -5,7 +5,7 @@ use std::sync::Arc;
 use why_trace::plan::{Planned, Start};
 
 /// So far one of a family ends behind where that begins.
-const SPAN: u64 = 1 << 12;
+pub const SPAN: u64 = 1 << 12;
 
 /// All of a unit's.
 pub struct Families {
@@ -18,8 +18,6 @@ pub struct Families {
 pub struct Family {
     /// Where it begins.
     pub start: Start,
-    /// How many bytes that go as far as its members do.
-    pub span: u16,
     /// One of its accesses.
     one: u16,
 }
@@ -54,13 +52,10 @@ impl Families {
                 let is_near = offset <= SPAN && offset + u64::from(size) <= SPAN;
                 (family.start.value == start.value && is_near).then_some(offset as u16)
             };
-            let offset = match all.last_mut().and_then(|last| Some((place(last)?, last))) {
-                Some((offset, family)) => {
-                    family.span = family.span.max(offset + size);
-                    offset
-                }
+            let offset = match all.last().and_then(place) {
+                Some(offset) => offset,
                 None => {
-                    all.push(Family { start, span: size, one: access as u16 });
+                    all.push(Family { start, one: access as u16 });
                     0
                 }
             };
@@ -108,7 +103,6 @@ mod tests {
                 member(3, 0),
             ]
         );
-        assert_eq!(families.all.iter().map(|all| all.span).collect::<Vec<_>>(), [4096, 1, 4096, 4]);
         let (stack, other) = (0x7000_0000_u64, 0x5000_u64);
         let values = [stack, 0, 0, 0, 0, other];
         let at =

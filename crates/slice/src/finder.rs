@@ -82,7 +82,7 @@ impl<'a> Finder<'a> {
         let Events { all, blocks, .. } = events;
         let first = all.len();
         all.push(number);
-        let has_places = self.numbering.places(families, &self.bases, blocks, all);
+        let has_places = self.numbering.places(&self.bases, blocks, all);
         let mut farthest = 0;
         all.extend(executed.told.iter().map(|at| {
             let back = executed.position - at;

@@ -1,6 +1,6 @@
 //! A set of bytes of memory, and who put each into it.
 
-use crate::places::{PAGES, Place, pages};
+use crate::places::{self, PAGES, Place};
 use crate::wanted::Wanter;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
@@ -96,9 +96,10 @@ impl Memory {
         let first = self.add_words();
         self.pages.insert(number, first as u32);
         self.recent(number).set((number, first as u32));
-        let (block, page) = (number / PAGES as u64, number as usize % PAGES);
-        if let Some(numbered) = self.numbered.get(&block) {
-            self.firsts[*numbered as usize * PAGES + page] = first as u32;
+        for (block, page) in places::blocks(number) {
+            if let Some(numbered) = self.numbered.get(&block) {
+                self.firsts[*numbered as usize * PAGES + page] = first as u32;
+            }
         }
         first
     }
@@ -110,7 +111,7 @@ impl Memory {
         self.numbered.clear();
         self.numbered.extend(blocks.iter().copied().zip(0..));
         self.firsts.clear();
-        let pages = blocks.iter().copied().flat_map(pages);
+        let pages = blocks.iter().copied().flat_map(places::pages);
         self.firsts.extend(pages.map(|page| self.pages.get(&page).copied().unwrap_or(0)));
     }
 
@@ -435,12 +436,12 @@ mod tests {
     use super::*;
     use crate::wanted::Role;
 
-    /// Against one entry for each byte: at addresses and at places of two blocks, across words, pages
-    /// and with more who share than are remembered before they are looked through.
+    /// Against one entry for each byte: at addresses and at places of three blocks, two of which follow
+    /// each other, across words, pages and blocks, and with more who share than are remembered before they are looked through.
     #[test]
     fn whoever_put_a_byte_there_is_known() {
         let mut memory = Memory::new(true);
-        let blocks = [0x7fff_1234, 0x40];
+        let blocks = [0xfffe_2468, 0x80, 0x81];
         memory.turn_to_blocks(&blocks);
         let mut expected: FxHashMap<u64, (bool, Wanter)> = FxHashMap::default();
         let mut random = 1u64;
@@ -449,8 +450,8 @@ mod tests {
             (random >> 33) % below
         };
         for _ in 0..200_000 {
-            // Across a border between pages, but not out of the block.
-            let place = Place((next(2) << 16 | (0x1000 + next(0x4000))) as u32);
+            // Across borders between pages, and behind the block.
+            let place = Place((next(3) << 16 | (0x6000 + next(0x2800))) as u32);
             let (at, mask) = (place.address(&blocks), bits(1 + next(16) as u32));
             let by_place = next(2) == 0;
             let all = (0..16).filter(|bit| mask >> bit & 1 == 1);

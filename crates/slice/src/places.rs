@@ -1,18 +1,25 @@
 //! Where accesses were, in 32 bits: each block of memory that the units of a chunk touch has a number.
 
-use crate::families::Family;
+use crate::families::SPAN;
 use crate::memory::PAGE;
 use rustc_hash::FxHashMap;
 
-/// Those who are in one block are near each other; in large ones hardly anybody is in two.
+/// A family is in the block where it begins, even if it goes on behind that: a place tells one bit
+/// more than a block has.
 const BITS: u32 = 16;
-const BLOCK: u64 = 1 << BITS;
+const BLOCK: u64 = 1 << (BITS - 1);
+const _: () = assert!(SPAN <= BLOCK);
 
 /// More blocks have no numbers.
 const MOST_BLOCKS: usize = 1 << (u32::BITS - BITS);
 
-/// So many pages each has.
-pub const PAGES: usize = (BLOCK / PAGE) as usize;
+/// So many pages each has, with those behind it.
+pub const PAGES: usize = (1 << BITS) / PAGE as usize;
+const OWN_PAGES: u64 = BLOCK / PAGE;
+
+/// So many pages and blocks there are: behind the last comes the first.
+const ALL_PAGES: u64 = u64::MAX / PAGE + 1;
+const ALL_BLOCKS: u64 = u64::MAX / BLOCK + 1;
 
 /// So many blocks that were looked for last are found at once.
 const RECENT: usize = 1 << 9;
@@ -34,7 +41,7 @@ impl Place {
         u64::from(self.0) % PAGE
     }
 
-    /// So many bytes behind it, in the same block.
+    /// So many bytes behind it, in the same family.
     #[inline(always)]
     pub fn plus(self, bytes: u16) -> Place {
         Place(self.0 + u32::from(bytes))
@@ -43,13 +50,20 @@ impl Place {
     /// Its address, by the blocks that have numbers.
     #[inline]
     pub fn address(self, blocks: &[u64]) -> u64 {
-        blocks[(self.0 >> BITS) as usize] * BLOCK + u64::from(self.0) % BLOCK
+        let within = u64::from(self.0) % (1 << BITS);
+        (blocks[(self.0 >> BITS) as usize] * BLOCK).wrapping_add(within)
     }
 }
 
-/// The pages of a block.
+/// The pages of a block and behind it.
 pub fn pages(block: u64) -> impl Iterator<Item = u64> {
-    (0..PAGES as u64).map(move |page| block * PAGES as u64 + page)
+    (0..PAGES as u64).map(move |page| (block * OWN_PAGES + page) % ALL_PAGES)
+}
+
+/// The blocks that a page is of, or behind, and which of their pages it is.
+pub fn blocks(page: u64) -> [(u64, usize); 2] {
+    let (block, own) = (page / OWN_PAGES, page % OWN_PAGES);
+    [(block, own as usize), (block.wrapping_sub(1) % ALL_BLOCKS, (OWN_PAGES + own) as usize)]
 }
 
 /// Gives numbers to blocks.
@@ -76,25 +90,21 @@ impl Numbering {
         self.recent.fill(NOBODY);
     }
 
-    /// Where families are, of which each base is where it begins; false if one is in two blocks, or
-    /// in one without a number. New blocks are added to those that have one.
+    /// Where families are, of which each base is where it begins; false if one is in a block without
+    /// a number. New blocks are added to those that have one.
     #[inline]
     pub fn places(
         &mut self,
-        families: &[Family],
         bases: &[u64],
         blocks: &mut Vec<u64>,
         places: &mut Vec<u32>,
     ) -> bool {
-        let mut crosses = 0;
-        places.reserve(families.len());
-        for (family, base) in families.iter().zip(bases) {
-            let (block, within) = (base / BLOCK, base % BLOCK);
-            // What has no bytes is where it begins.
-            crosses |= (within + u64::from(family.span.max(1)) - 1) / BLOCK;
-            places.push(self.number(block, blocks) << BITS | within as u32);
+        places.reserve(bases.len());
+        for base in bases {
+            let number = self.number(base / BLOCK, blocks);
+            places.push(number << BITS | (base % BLOCK) as u32);
         }
-        crosses == 0 && blocks.len() < MOST_BLOCKS
+        blocks.len() < MOST_BLOCKS
     }
 
     /// The number of a block.
@@ -132,28 +142,32 @@ fn slot(block: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::families::Families;
-    use why_trace::plan::Start;
 
     #[test]
     fn places_are_addresses() {
         let (mut numbering, mut blocks) = (Numbering::default(), Vec::new());
-        let mut place = |at: u64, size: u16| {
-            let mut places = Vec::new();
-            let families = Families::of_fixed(&[(Start { value: 0, plus: 0 }, size)]).all;
-            let has_place = numbering.places(&families, &[at], &mut blocks, &mut places);
-            has_place.then(|| Place(places[0]).address(&blocks))
-        };
         for at in [0x7fff_1234_5678, 0x40_ffff, 0x40_fff8, 0x7fff_1234_5679, u64::MAX - 7] {
-            assert_eq!(place(at, 1), Some(at));
-            assert_eq!(place(at, 0), Some(at));
+            let mut places = Vec::new();
+            assert!(numbering.places(&[at], &mut blocks, &mut places));
+            for behind in [0, 1, SPAN as u16 - 1] {
+                let place = Place(places[0]).plus(behind);
+                let address = at.wrapping_add(behind.into());
+                assert_eq!(place.address(&blocks), address);
+                // The page of the place is that of the address, whatever block it is in.
+                let page = blocks.iter().copied().flat_map(pages).nth(place.page());
+                assert_eq!(page, Some(address / PAGE), "{at:x}");
+                assert_eq!(place.within(), address % PAGE);
+            }
         }
-        assert_eq!(place(0x40_fff9, 8), None, "it is in two blocks");
-        assert_eq!(place(0x40_fff8, 8), Some(0x40_fff8));
-        assert_eq!(place(0x40_0ff9, 8), Some(0x40_0ff9), "two pages of a block");
-        assert_eq!(blocks, [0x7fff_1234, 0x40, u64::MAX >> BITS]);
-        assert_eq!(pages(blocks[1]).nth(3), Some(0x403));
-        let place = Place(0x1_3ff9).plus(8);
-        assert_eq!((place.page(), place.within()), (PAGES + 4, 1));
+        assert_eq!(blocks, [0xfffe_2468, 0x81, u64::MAX / BLOCK]);
+    }
+
+    #[test]
+    fn blocks_know_their_pages_and_pages_their_blocks() {
+        for page in [0, 1, OWN_PAGES, 0x7_fff1_2345, ALL_PAGES - 1] {
+            for (block, own) in super::blocks(page) {
+                assert_eq!(pages(block).nth(own), Some(page));
+            }
+        }
     }
 }
