@@ -85,6 +85,11 @@ pub fn is_frame_pointer(cells: &Range<Cell>) -> bool {
     is_part_of(cells, Register::RBP)
 }
 
+/// Whether these are of a vector register.
+pub fn is_vector(cells: &Range<Cell>) -> bool {
+    cells.start >= VECTORS
+}
+
 fn is_part_of(cells: &Range<Cell>, register: Register) -> bool {
     let whole = of(register).expect("a general register");
     whole.start <= cells.start && cells.end <= whole.end

@@ -57,6 +57,21 @@ pub enum Size {
     String(u32),
 }
 
+impl Effects {
+    /// The same, as if there were no vector registers: what is made of them is a constant.
+    pub fn without_vectors(mut self) -> Effects {
+        self.parts.retain(|part| !part.to.is_vector());
+        for part in &mut self.parts {
+            part.lanes.retain(|place| !place.is_vector());
+            part.whole.retain(|place| !place.is_vector());
+        }
+        for operand in &mut self.operands {
+            operand.address.retain(|cells| !cells::is_vector(cells));
+        }
+        self
+    }
+}
+
 impl Place {
     pub fn of(register: Register) -> Option<Place> {
         cells::of(register).map(Place::Cells)
@@ -87,6 +102,10 @@ impl Place {
             },
             Place::String { operand } => Place::String { operand: *operand },
         }
+    }
+
+    fn is_vector(&self) -> bool {
+        matches!(self, Place::Cells(cells) if cells::is_vector(cells))
     }
 
     fn is_stack_pointer(&self) -> bool {

@@ -78,7 +78,7 @@ impl Region {
     /// What slices of a kind have learnt, if it was kept and no other one uses it.
     pub(crate) fn learnt(&self, kind: Kind) -> Learnt {
         let mut all = self.kept.all();
-        let kept = all.learnt.iter().position(|learnt| learnt.kind() == kind);
+        let kept = all.learnt.iter().position(|learnt| *learnt.kind() == kind);
         kept.map_or_else(|| Learnt::nothing(kind), |kept| all.learnt.swap_remove(kept))
     }
 

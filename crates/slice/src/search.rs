@@ -48,13 +48,13 @@ impl Region {
             noted.waiting.decide(decision, Wanter::default());
         }
         // Reasons of instances are all different.
-        let kind = Kind { dependences, control: noted.control, asks: noted.reasons.is_some() };
         let shortcuts = (options.reasons != Why::Instances).then(|| {
-            // What others learnt they have looked into.
-            let learnt = match criterion.pruned.as_slice() {
-                [] => self.learnt(kind),
-                _ => Learnt::nothing(kind),
-            };
+            let learnt = self.learnt(Kind {
+                dependences,
+                control: noted.control,
+                asks: noted.reasons.is_some(),
+                pruned: criterion.pruned.clone(),
+            });
             Shortcuts::new(&self.units, self.patterns(), learnt, noted.reasons.as_mut())
         });
         let over = Over::new(dependences, wanted);
@@ -75,8 +75,7 @@ impl Region {
             options.check_memory(search.size() + self.kept_size())
         })?;
         let (slice, learnt) = search.finish(options.inherited_by);
-        // What was not looked into is not known.
-        if let Some(learnt) = learnt.filter(|_| criterion.pruned.is_empty()) {
+        if let Some(learnt) = learnt {
             self.keep_learnt(learnt);
         }
         Ok(slice)

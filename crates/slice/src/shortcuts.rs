@@ -18,6 +18,7 @@ use crate::shortcut::{FIRST, Key, PACKED, Shortcut};
 use crate::sketch::{Behind, Sketcher};
 use crate::units::Unit;
 use crate::wanted::Wanted;
+use std::ops::Range;
 
 /// More ways of a pattern are not remembered.
 const MOST_WAYS: usize = 64;
@@ -49,22 +50,24 @@ pub struct Learnt {
 }
 
 /// What the ways depend on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
     pub dependences: Dependences,
     /// What decided counts.
     pub control: bool,
     /// Somebody asks why.
     pub asks: bool,
+    /// Code that is not looked into.
+    pub pruned: Vec<Range<u64>>,
 }
 
 impl Learnt {
     /// Nothing yet.
     pub fn nothing(kind: Kind) -> Learnt {
         Learnt {
+            sketcher: Sketcher::new(kind.dependences),
             kind,
             known: Vec::new(),
-            sketcher: Sketcher::new(kind.dependences),
             once: Once::new(),
             count: 0,
             slice: 0,
@@ -72,8 +75,8 @@ impl Learnt {
         }
     }
 
-    pub fn kind(&self) -> Kind {
-        self.kind
+    pub fn kind(&self) -> &Kind {
+        &self.kind
     }
 
     /// How much memory that takes, or a little less.

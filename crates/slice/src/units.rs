@@ -41,6 +41,12 @@ pub trait Ways {
     fn is_shown(&self, _address: u64) -> bool {
         true
     }
+
+    /// Whether the instruction at an address is of code behind which the vector registers are what
+    /// they were before it: whatever it does to them is nobody else's.
+    fn keeps_vectors(&self, _address: u64) -> bool {
+        false
+    }
 }
 
 /// What is needed whenever it is executed is in front, close together.
@@ -102,6 +108,8 @@ pub struct Known {
     pub keeping: Keeping,
     pub shown: bool,
     pub may_meet: bool,
+    /// Vector registers are not among its effects.
+    pub keeps_vectors: bool,
     pub moves_stack: bool,
     /// Where the ways from a landing pad meet others.
     pub lands: Option<u64>,
@@ -189,12 +197,19 @@ pub struct Surrounding {
     shown: bool,
     may_meet: bool,
     lands: Option<u64>,
+    keeps_vectors: bool,
 }
 
 impl Surrounding {
     pub fn of(insn: &Instruction, ways: &dyn Ways) -> Surrounding {
-        let (shown, may_meet) = (ways.is_shown(insn.ip()), ways.may_meet(insn.ip()));
-        Surrounding { turn: turn(insn, ways), shown, may_meet, lands: ways.lands(insn.ip()) }
+        let at = insn.ip();
+        Surrounding {
+            turn: turn(insn, ways),
+            shown: ways.is_shown(at),
+            may_meet: ways.may_meet(at),
+            lands: ways.lands(at),
+            keeps_vectors: ways.keeps_vectors(at),
+        }
     }
 }
 
@@ -227,8 +242,8 @@ impl Known {
     }
 
     pub fn surrounding(&self) -> Surrounding {
-        let Known { turn, shown, may_meet, lands, .. } = *self;
-        Surrounding { turn, shown, may_meet, lands }
+        let Known { turn, shown, may_meet, lands, keeps_vectors, .. } = *self;
+        Surrounding { turn, shown, may_meet, lands, keeps_vectors }
     }
 }
 
@@ -287,11 +302,24 @@ impl Library {
 
     /// An instruction, whatever is known of others.
     pub fn make(&mut self, number: u32, insn: &Instruction, surrounding: Surrounding) -> Known {
-        let Surrounding { turn, shown, may_meet, lands } = surrounding;
-        let effects = effects(insn, &mut self.factory);
-        let keeping = Keeping::of(&effects);
-        let (moves_stack, insn, address) = (moves_stack(&effects), *insn, insn.ip());
-        Known { number, insn, address, effects, turn, keeping, shown, may_meet, moves_stack, lands }
+        let Surrounding { turn, shown, may_meet, lands, keeps_vectors } = surrounding;
+        let mut effects = effects(insn, &mut self.factory);
+        if keeps_vectors {
+            effects = effects.without_vectors();
+        }
+        Known {
+            number,
+            insn: *insn,
+            address: insn.ip(),
+            turn,
+            keeping: Keeping::of(&effects),
+            shown,
+            may_meet,
+            keeps_vectors,
+            moves_stack: moves_stack(&effects),
+            lands,
+            effects,
+        }
     }
 
     /// A unit of instructions that are known.

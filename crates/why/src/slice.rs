@@ -82,6 +82,10 @@ fn answer(args: &Args, mut subject: Subject, criterion: &Criterion) -> Result<Sh
     })?;
     let answered = Answered { schema: "why.slice/1", slice: &found };
     let mut shown = subject.shown(&answered, &args.view)?;
+    if args.forward && found.count == 0 {
+        let when = "nothing used it from there on; a line's value is the one when the line is left";
+        shown.left_out.push(when.to_owned());
+    }
     if let Some(fork) = fork {
         let before = before_fork(args, &subject, &fork, found.inherited)?;
         shown.before_fork = Some(Box::new(before)).filter(|before| before.in_slice > 0);

@@ -1,15 +1,16 @@
 //! The dynamic linker. How it links is part of no value, so that its code is not looked into, but
 //! for where it binds a function when that is first called: there it keeps the arguments of the call
-//! in memory, and brings them back.
+//! in memory, and brings them back. Those in vector registers it brings back all at once, so that it is
+//! simply as if it had none.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 use std::ops::Range;
 use why_symbols::{LinkAddress, Module};
 
-/// Whether a file is a dynamic linker.
+/// Whether a file is a dynamic linker and nothing else: musl's is its C library, too.
 pub fn is_loader(module: &Module) -> bool {
     let name = module.short_name();
-    ["ld-linux", "ld-musl", "ld.so"].iter().any(|prefix| name.starts_with(prefix))
+    ["ld-linux", "ld.so"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// The code of it that is not looked into.

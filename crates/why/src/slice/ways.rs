@@ -1,5 +1,6 @@
 //! Where the ways from a branch meet again, by the code of the files that were mapped.
 
+use super::loader;
 use crate::images::Images;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -40,6 +41,7 @@ struct Located {
     meets: OnceCell<Option<Rc<Meets>>>,
     /// Whether it is of the program itself, and that has no source.
     is_only_code: OnceCell<bool>,
+    keeps_vectors: bool,
 }
 
 /// Of one file, by jump.
@@ -76,11 +78,22 @@ impl MappedWays {
             let code = module.image.extent(at).unwrap_or(at..LinkAddress(at.0 + 1));
             let entry = module.image.function(at).map(|entry| entry.0);
             let addresses = module.mapped(code.start)..module.mapped(code.end);
-            let (mapped, meets, is_only_code) = (mapped.len(), OnceCell::new(), OnceCell::new());
-            let located = Located { addresses, mapped, module, entry, meets, is_only_code };
-            *last = Some(Rc::new(located));
+            let keeps_vectors = loader::is_loader(&module) && !self.is_program(&module);
+            *last = Some(Rc::new(Located {
+                addresses,
+                mapped: mapped.len(),
+                module,
+                entry,
+                meets: OnceCell::new(),
+                is_only_code: OnceCell::new(),
+                keeps_vectors,
+            }));
         }
         last.clone()
+    }
+
+    fn is_program(&self, module: &why_symbols::Module) -> bool {
+        Path::new(&module.name).file_name() == Path::new(&self.program).file_name()
     }
 
     fn graph(&self, image: &Rc<Image>, entry: u64) -> Graph {
@@ -206,12 +219,15 @@ impl Ways for MappedWays {
     fn is_shown(&self, address: u64) -> bool {
         self.located(address).is_some_and(|located| {
             let module = &located.module;
-            let name = |path: &str| Path::new(path).file_name().map(ToOwned::to_owned);
-            let is_only_code =
-                || name(&module.name) == name(&self.program) && !module.image.has_lines();
+            let is_only_code = || self.is_program(module) && !module.image.has_lines();
             module.own_line(module.linked(address)).is_some()
                 || *located.is_only_code.get_or_init(is_only_code)
         })
+    }
+
+    /// The linker does, for whoever calls a function that it has to bind first.
+    fn keeps_vectors(&self, address: u64) -> bool {
+        self.located(address).is_some_and(|located| located.keeps_vectors)
     }
 }
 
