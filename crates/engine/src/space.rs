@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Instant;
-use why_translate::context::{COUNT_SLOTS, Slot, TOTAL_BYTES};
+use why_translate::context::{COUNT_SLOTS, LOOKED_AT_SLOTS, Slot, TOTAL_BYTES};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SpaceId(pub u32);
@@ -60,6 +60,8 @@ pub struct Space {
     pub counted: u64,
     /// Where the slots began to count.
     pub slot_starts: [i64; COUNT_SLOTS],
+    /// How much those were used that units look at, the longer ago the less that counts.
+    pub slot_use: [u64; LOOKED_AT_SLOTS],
     /// Some unit looks before that many instructions were counted.
     pub looks_before: Option<u64>,
     /// How many instructions have been reported.
@@ -100,6 +102,7 @@ impl Space {
             users: 0,
             counted: 0,
             slot_starts: [FAR; COUNT_SLOTS],
+            slot_use: [0; LOOKED_AT_SLOTS],
             looks_before: None,
             reported: 0,
             log: None,

@@ -1,12 +1,12 @@
 //! Stopping a process after an exact number of instructions.
 //!
-//! Units add to 128 slots and look whether the one they add to is still negative. So each
-//! slot is given an allowance, the number of instructions that may be added to it until
-//! somebody looks; together not more than are left. Most goes to the slots that were used
-//! most since the last look, so that a few looks are enough.
+//! Units that look add to 16 slots, each to the first of eight, and look whether the one they add to
+//! is still negative. So each of these is given an allowance, the number of instructions that may be
+//! added to it until somebody looks; together not more than are left. Most goes to the slots that were
+//! used most of late, so that a few looks are enough.
 
 use crate::space::Space;
-use why_translate::context::{COUNT_SLOTS, FIRST_COUNT};
+use why_translate::context::{COUNT_SLOTS, FIRST_COUNT, LOOKED_AT_EACH, LOOKED_AT_SLOTS};
 
 /// Where a slot begins to count when nobody has to look.
 pub const FAR: i64 = -1 << 55;
@@ -72,7 +72,18 @@ impl Space {
         let sum = used.iter().fold(0, |sum: i64, used| sum.wrapping_add(*used));
         let count = self.counted.wrapping_add(sum as u64);
         let left = at.saturating_sub(count);
-        self.start_slots(count, allowances(left, &used).map(|allowance| -(allowance as i64)));
+        // Units that do not look have used those beside them.
+        for (known, used) in self.slot_use.iter_mut().zip(used.chunks(LOOKED_AT_EACH)) {
+            // The program can write anything there.
+            let used = used.iter().map(|used| used.clamp(&0, &-FAR).unsigned_abs());
+            *known = *known / 2 + used.sum::<u64>();
+        }
+        let mut starts = [FAR; COUNT_SLOTS];
+        let looked_at = starts.iter_mut().step_by(LOOKED_AT_EACH);
+        for (start, allowance) in looked_at.zip(allowances(left, &self.slot_use)) {
+            *start = -(allowance as i64);
+        }
+        self.start_slots(count, starts);
         self.looks_before = Some(at);
     }
 }
@@ -82,24 +93,22 @@ fn used(slots: &[i64; COUNT_SLOTS], starts: &[i64; COUNT_SLOTS]) -> [i64; COUNT_
     std::array::from_fn(|index| slots[index].wrapping_sub(starts[index]))
 }
 
-/// How much may be added to each slot.
-pub fn allowances(left: u64, used: &[i64; COUNT_SLOTS]) -> [u64; COUNT_SLOTS] {
-    let mut order: [usize; COUNT_SLOTS] = std::array::from_fn(|index| index);
+/// How much may be added to each slot that is looked at.
+pub fn allowances(left: u64, used: &[u64; LOOKED_AT_SLOTS]) -> [u64; LOOKED_AT_SLOTS] {
+    let mut order: [usize; LOOKED_AT_SLOTS] = std::array::from_fn(|index| index);
     // As many slots as can take what is added unseen, the most used first.
-    let most = (left / (4 * UNSEEN)).min(COUNT_SLOTS as u64) as usize;
-    if most < COUNT_SLOTS {
+    let most = (left / (2 * UNSEEN)).min(LOOKED_AT_SLOTS as u64) as usize;
+    if most < LOOKED_AT_SLOTS {
         order.sort_by_key(|&index| std::cmp::Reverse(used[index]));
     }
     let chosen = &order[..most];
-    // The program can write anything there.
-    let use_of = |index: usize| used[index].clamp(0, -FAR) as u64 + 1;
-    let total: u64 = chosen.iter().map(|&index| use_of(index)).sum();
+    let use_of = |index: usize| u128::from(used[index]) + 1;
+    let total: u128 = chosen.iter().map(|&index| use_of(index)).sum();
     let left = left - UNSEEN * most as u64;
-    let mut allowances = [0; COUNT_SLOTS];
+    let mut allowances = [0; LOOKED_AT_SLOTS];
     for &index in chosen {
-        let share = use_of(index);
         // Most by use, some to all alike.
-        let by_use = (u128::from(left) * u128::from(share) / u128::from(total)) as u64;
+        let by_use = (u128::from(left) * use_of(index) / total) as u64;
         allowances[index] = by_use / 8 * 7 + left / most as u64 / 8;
     }
     allowances
@@ -111,9 +120,9 @@ mod tests {
 
     #[test]
     fn allowances_and_what_is_unseen_are_never_more_than_are_left() {
-        let mut used = [0; COUNT_SLOTS];
+        let mut used = [0; LOOKED_AT_SLOTS];
         used[3] = 1_000_000;
-        used[70] = 20;
+        used[7] = 20;
         for left in [0, 1, 63, 64, 255, 256, 1000, 8192, 40_000, 1 << 40] {
             let allowances = allowances(left, &used);
             let unseen = allowances.iter().filter(|&&a| a > 0).count() as u64 * UNSEEN;
@@ -133,14 +142,13 @@ mod tests {
                 number ^= number << 17;
                 number
             };
-            let slots: [i64; COUNT_SLOTS] = std::array::from_fn(|_| match next() % 3 {
-                0 => values[(next() % 9) as usize],
-                1 => i64::MAX,
-                _ => next() as i64,
+            let used: [u64; LOOKED_AT_SLOTS] = std::array::from_fn(|_| match next() % 3 {
+                0 => values[(next() % 9) as usize].unsigned_abs(),
+                1 => i64::MAX as u64,
+                _ => next(),
             });
-            let starts = std::array::from_fn(|_| values[(next() % 9) as usize]);
             let left = next() >> (next() % 64);
-            let allowances = allowances(left, &super::used(&slots, &starts));
+            let allowances = allowances(left, &used);
             let sum: u128 = allowances.iter().map(|&allowance| u128::from(allowance)).sum();
             assert!(sum <= u128::from(left), "{left}");
         }

@@ -93,12 +93,7 @@ impl Numbering {
     /// Where families are, of which each base is where it begins; false if one is in a block without
     /// a number. New blocks are added to those that have one.
     #[inline]
-    pub fn places(
-        &mut self,
-        bases: &[u64],
-        blocks: &mut Vec<u64>,
-        places: &mut Vec<u32>,
-    ) -> bool {
+    pub fn places(&mut self, bases: &[u64], blocks: &mut Vec<u64>, places: &mut Vec<u32>) -> bool {
         places.reserve(bases.len());
         for base in bases {
             let number = self.number(base / BLOCK, blocks);

@@ -54,10 +54,23 @@ pub const LOG_ROOM: i32 = 0x1_0100;
 const COUNTS: i32 = 0x200;
 pub const COUNT_SLOTS: usize = 128;
 
+/// Where units look at the sum they share fewer slots, the first of so many each: the fewer there are,
+/// the nearer they come to where they are to stop.
+pub const LOOKED_AT_EACH: usize = 8;
+pub const LOOKED_AT_SLOTS: usize = COUNT_SLOTS / LOOKED_AT_EACH;
+
 /// The slot that the unit at an application address adds to.
 pub fn count_slot(pc: u64) -> Slot {
-    let spread = pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57;
-    Slot(COUNTS + 8 * spread as i32)
+    Slot(COUNTS + 8 * spread(pc) as i32)
+}
+
+/// The same of one that looks at it.
+pub fn looked_at_slot(pc: u64) -> Slot {
+    Slot(COUNTS + 8 * (spread(pc) & !(LOOKED_AT_EACH - 1)) as i32)
+}
+
+fn spread(pc: u64) -> usize {
+    (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57) as usize
 }
 
 /// The first of the slots, which are one behind the other.

@@ -4,7 +4,9 @@ mod indirect;
 mod system_calls;
 
 use crate::Tool;
-use crate::context::{APP_GS, CallClass, SAVED_RCX, SAVED_SCRATCH, Slot, count_slot};
+use crate::context::{
+    APP_GS, CallClass, SAVED_RCX, SAVED_SCRATCH, Slot, count_slot, looked_at_slot,
+};
 use crate::count::{self, Addition, Through};
 use crate::emit::{Emitter, Patch, reg};
 use crate::features::Features;
@@ -410,12 +412,12 @@ impl<'a> Translator<'a> {
     /// The slot that an addition before instruction `index` uses. Where somebody looks, all
     /// additions of a unit use the one that it looks at.
     fn slot(&self, index: usize) -> Slot {
-        let index = match self.counting.first() {
-            Some(first) if first.looks => first.before,
-            _ => index,
-        };
         // An instruction may be there several times.
-        count_slot(self.spans[index].pc.wrapping_add(index as u64))
+        let spread = |index: usize| self.spans[index].pc.wrapping_add(index as u64);
+        match self.counting.first() {
+            Some(first) if first.looks => looked_at_slot(spread(first.before)),
+            _ => count_slot(spread(index)),
+        }
     }
 
     fn note_counted(&mut self, instructions: u32) {
