@@ -75,8 +75,12 @@ pub struct Criterion {
     pub thread: u64,
     pub cells: Vec<Range<Cell>>,
     pub memory: Vec<Range<u64>>,
-    /// Also what a forked process has of it, where this is the one that forked.
+    /// Also what a forked process has of it, where this is the one that forked; of a slice forwards,
+    /// where this is the forked one.
     pub inherited: Vec<Inherited>,
+    /// Also, of a slice forwards, what nobody in the region decided: the process is only there because
+    /// of it.
+    pub undecided: bool,
     /// Also, why the thread came there, where this is the next instruction.
     pub address: Option<u64>,
     /// Also, why the instruction at this position was executed, and what it decided by.
@@ -97,6 +101,7 @@ impl Default for Criterion {
             cells: Vec::new(),
             memory: Vec::new(),
             inherited: Vec::new(),
+            undecided: false,
             address: None,
             decision: None,
             from: 0,
@@ -121,8 +126,8 @@ pub struct Options<'a> {
     pub memory: Option<usize>,
     /// Only these are told of: what else a slice backwards goes through is not.
     pub only: Option<&'a Positions>,
-    /// Tell also what was there when the region began: in memory, and in the registers of this
-    /// thread.
+    /// Tell also what is still looked for where the region began, or, forwards, touched where the
+    /// slice ends: of memory, and of the registers of this thread.
     pub inherited_by: Option<u64>,
 }
 
@@ -156,7 +161,8 @@ pub struct Slice {
     pub pruned: u64,
     /// Why they belong to the slice, if that was asked for; the first is the last executed.
     pub reasons: Vec<Reason>,
-    /// What it depends on that was there when the region began, if that was asked for.
+    /// What it depends on that was there when the region began, or what depends on it where it ends,
+    /// if that was asked for.
     pub inherited: Vec<Inherited>,
 }
 

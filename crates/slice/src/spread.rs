@@ -2,7 +2,7 @@
 
 use crate::across::{Across, Cause, Notes};
 use crate::backward::Dependences;
-use crate::births::Births;
+use crate::births::{Births, Inherited};
 use crate::control::Position;
 use crate::course::{Restored, Signal};
 use crate::deciders::Deciders;
@@ -80,6 +80,8 @@ struct Spread<'a> {
     interrupted: FxHashMap<Position, Vec<(Cell, Wanter)>>,
     /// What was touched of registers that new threads have of their creators.
     births: Births,
+    /// The thread whose registers somebody asks for in the end, with memory.
+    inherited_by: Option<u64>,
 }
 
 impl<'a> Spread<'a> {
@@ -91,6 +93,7 @@ impl<'a> Spread<'a> {
             noted: Noted {
                 deciding: Positions::up_to(region.length),
                 deciders: Deciders::default(),
+                undecided: false,
                 reasons: Reasons::of(options.reasons),
                 lists: !options.count_only,
                 slice: Slice { positions: Positions::up_to(region.length), ..Slice::default() },
@@ -102,6 +105,7 @@ impl<'a> Spread<'a> {
             sources,
             interrupted: FxHashMap::default(),
             births: Births::default(),
+            inherited_by: options.inherited_by,
         }
     }
 
@@ -109,6 +113,9 @@ impl<'a> Spread<'a> {
     fn finish(mut self) -> Slice {
         self.own.count(&mut self.noted);
         let Noted { mut slice, reasons, .. } = self.noted;
+        if let Some(thread) = self.inherited_by {
+            slice.inherited = Inherited::still_wanted(thread, &mut self.across.touched);
+        }
         let Slice { instructions, positions, .. } = &mut slice;
         instructions.retain(|(position, _)| positions.has(*position));
         // What was interrupted comes when it begins, and again when it is completed.
@@ -169,10 +176,11 @@ impl<'a> Spread<'a> {
         if end <= self.start || record.position >= self.end {
             return;
         }
-        // Whether a lane takes part is no part of a pattern.
+        // Whether a lane takes part is no part of a pattern, nor what nobody decided.
         let is_whole = record.position >= self.start
             && end <= self.end
             && !record.unit.has_lanes
+            && !self.noted.undecided
             && self.sources.first().is_none_or(|source| source.position >= end);
         let Spread { across, noted, own, .. } = self;
         across.touched.turn_to(record.thread);
@@ -233,6 +241,8 @@ impl<'a> Spread<'a> {
             touched.turn_to_wanter(Wanter::default());
             source.cells.iter().for_each(|cells| touched.want_cells(cells.clone()));
             source.memory.iter().for_each(|bytes| touched.want_memory(bytes.clone()));
+            source.inherited.iter().for_each(|inherited| inherited.want(touched));
+            self.noted.undecided |= source.undecided;
         }
     }
 }
@@ -242,6 +252,8 @@ pub struct Noted {
     /// Branches and calls of the slice, those of the system too; and who they are, if anybody asks.
     pub deciding: Positions,
     deciders: Deciders,
+    /// What nobody decided belongs to the slice, too.
+    undecided: bool,
     pub reasons: Option<Reasons>,
     pub lists: bool,
     pub slice: Slice,
@@ -271,7 +283,7 @@ impl Noted {
 impl Notes for Noted {
     fn is_decided(&self, instance: &Instance) -> bool {
         let decided = instance.record.decided(instance.index);
-        decided.is_some_and(|decided| self.deciding.has(decided))
+        decided.map_or(self.undecided, |decided| self.deciding.has(decided))
     }
 
     fn belongs(&mut self, instance: &Instance, cause: Cause) -> Wanter {

@@ -5,18 +5,20 @@ mod contents;
 mod each;
 mod failing;
 mod recorder;
-mod sources;
+pub mod sources;
 mod words;
 
+use crate::lineage::Lineage;
 use crate::questions::{Failure, no_answer};
 use crate::reduce::Cut;
-use crate::slice::shown::{Answered, Shown, ViewArgs};
+use crate::slice::shown::{Shown, ViewArgs};
 use crate::slice::subject::Subject;
 use each::Each;
 use sources::Source;
 use std::process::ExitCode;
+use why_slice::positions::Positions;
 use why_slice::reasons::Reason;
-use why_slice::region::{Criterion, Options, Slice};
+use why_slice::region::{Criterion, Slice};
 
 /// Say what lies between a source, such as the input, and a value
 #[derive(clap::Args)]
@@ -75,7 +77,7 @@ fn chop(args: &Args) -> Result<Shown, Failure> {
     let found = Found::between(&mut subject, &source, args)?;
     found.check(from, to)?;
     let each = Each::wanted(args, &mut subject, &source, &found)?;
-    let mut shown = subject.shown(&found.answered(), &args.view)?;
+    let mut shown = found.shown(&mut subject, &args.view)?;
     if let Some(each) = each {
         shown.preface = each.preface(&args.view);
     }
@@ -87,46 +89,54 @@ fn shown_at(reason: &Reason) -> u64 {
     reason.site.unwrap_or(reason.address)
 }
 
-/// A chop, and what it was made of.
+/// A chop, and what it was made of: in the process that was asked about, and then in those that it
+/// is a copy of.
 struct Found {
+    lineage: Lineage,
     criterion: Criterion,
-    forward: Slice,
-    chop: Slice,
+    forward: Vec<Slice>,
+    chop: Vec<Slice>,
 }
 
 impl Found {
     fn between(subject: &mut Subject, source: &Source, args: &Args) -> Result<Found, Failure> {
         let criterion = subject.criterion(&args.view)?;
-        let sources = source.find(subject)?;
+        let mut lineage = Lineage::of(subject, &criterion, &args.view)?;
         let options = args.view.options();
-        // The trace is gone through more than once.
-        subject.traced.region.keep_decoded(args.view.memory() / 2);
-        let forward = subject.timed(|region| region.forward_of(&sources, options))?;
-        let mut only = forward.positions.clone();
+        // The traces are gone through more than once.
+        let each = args.view.memory() / 2 / lineage.regions(subject).count();
+        lineage.regions(subject).for_each(|region| region.keep_decoded(each));
+        let forward = lineage.forward(subject, source, options)?.found()?;
+        let mut only: Vec<Positions> =
+            forward.iter().map(|slice| slice.positions.clone()).collect();
         if args.independent {
             let inputs = match source {
                 Source::Input(streams, _) => Source::Input(streams.clone(), None),
                 _ => Source::Input(sources::Streams::Named, None),
             };
-            let inputs = inputs.find(subject)?;
-            let of_input = subject.timed(|region| region.forward_of(&inputs, options))?;
-            let whole = subject.timed(|region| region.slice(&criterion, options))?;
-            only = only.and(&whole.positions.without(&of_input.positions));
+            // There may be no other input than the source.
+            let of_input = lineage.forward(subject, &inputs, options)?.slices;
+            let whole = lineage.backward(subject, &criterion, None, options)?;
+            for ((only, whole), of_input) in only.iter_mut().zip(whole).zip(of_input) {
+                let independent = whole.positions.without(only).without(&of_input.positions);
+                *only = std::mem::take(only).and(&independent);
+            }
         }
-        let options = Options { only: Some(&only), ..options };
-        let mut chop = subject.timed(|region| region.slice(&criterion, options))?;
-        chop.passed_over.extend(&forward.passed_over);
-        Ok(Found { criterion, forward, chop })
+        let mut chop = lineage.backward(subject, &criterion, Some(&only), options)?;
+        for (chop, forward) in chop.iter_mut().zip(&forward) {
+            chop.passed_over.extend(&forward.passed_over);
+        }
+        Ok(Found { lineage, criterion, forward, chop })
     }
 
     fn check(&self, from: &str, to: &str) -> Result<(), Failure> {
-        match self.chop.count {
-            0 => Err(no_answer(format!("nothing leads from {from} to {to}"))),
-            _ => Ok(()),
+        match self.chop.iter().all(|chop| chop.count == 0) {
+            true => Err(no_answer(format!("nothing leads from {from} to {to}"))),
+            false => Ok(()),
         }
     }
 
-    fn answered(&self) -> Answered<'_> {
-        Answered { schema: "why.chop/1", slice: &self.chop }
+    fn shown(mut self, subject: &mut Subject, view: &ViewArgs) -> Result<Shown, Failure> {
+        self.lineage.shown(subject, "why.chop/1", &self.chop, view)
     }
 }

@@ -13,6 +13,7 @@ mod executions;
 mod fork;
 mod images;
 mod isolate;
+mod lineage;
 mod origins;
 mod pack;
 mod print;

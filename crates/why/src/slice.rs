@@ -11,14 +11,15 @@ mod values;
 mod ways;
 
 use crate::doctor::room::available_memory;
-use crate::fork::Fork;
+use crate::lineage::Lineage;
 use crate::questions::{Failure, no_answer};
 use shown::{Answered, Shown, ViewArgs};
 use std::process::ExitCode;
 use subject::Subject;
-use why_slice::births::Inherited;
 use why_slice::reasons::Why;
 use why_slice::region::{Criterion, Options};
+
+const SCHEMA: &str = "why.slice/1";
 
 /// Say which statements made a value, or what was made of it
 #[derive(clap::Args)]
@@ -65,53 +66,30 @@ fn slice(args: &Args) -> Result<Shown, Failure> {
 
 /// The slice in the process that was asked about, and in those that it is a copy of.
 fn answer(args: &Args, mut subject: Subject, criterion: &Criterion) -> Result<Shown, Failure> {
-    let fork = match args.forward || criterion.from > 0 {
-        true => None,
-        false => {
-            Fork::of(&subject.recording, subject.process, subject.event()).map_err(no_answer)?
-        }
-    };
     let options = args.view.options();
     // What is kept has them all.
     let count_only = options.count_only && args.save.is_none();
-    let inherited_by = fork.as_ref().map(|_| subject.process as u64);
-    let options = Options { count_only, inherited_by, ..options };
-    let found = subject.timed(|region| match args.forward {
-        true => region.forward(criterion, options),
-        false => region.slice(criterion, options),
-    })?;
-    let answered = Answered { schema: "why.slice/1", slice: &found };
-    let mut shown = subject.shown(&answered, &args.view)?;
-    if args.forward && found.count == 0 {
+    let options = Options { count_only, ..options };
+    if args.forward {
+        return forward(args, &mut subject, criterion, options);
+    }
+    let mut lineage = Lineage::of(&subject, criterion, &args.view)?;
+    let slices = lineage.backward(&mut subject, criterion, None, options)?;
+    lineage.shown(&mut subject, SCHEMA, &slices, &args.view)
+}
+
+fn forward(
+    args: &Args,
+    subject: &mut Subject,
+    criterion: &Criterion,
+    options: Options,
+) -> Result<Shown, Failure> {
+    let found = subject.timed(|region| region.forward(criterion, options))?;
+    let mut shown = subject.shown(&Answered { schema: SCHEMA, slice: &found }, &args.view)?;
+    if found.count == 0 {
         let when = "nothing used it from there on; a line's value is the one when the line is left";
         shown.left_out.push(when.to_owned());
     }
-    if let Some(fork) = fork {
-        let before = before_fork(args, &subject, &fork, found.inherited)?;
-        shown.before_fork = Some(Box::new(before)).filter(|before| before.in_slice > 0);
-    }
-    Ok(shown)
-}
-
-/// What a forked process depends on was made by the one that it is a copy of, and that it was
-/// there at all was decided by the call that created it.
-fn before_fork(
-    args: &Args,
-    child: &Subject,
-    fork: &Fork,
-    inherited: Vec<Inherited>,
-) -> Result<Shown, Failure> {
-    let subject = child.elsewhere(fork.parent, fork.position)?;
-    let call = subject.criterion(&args.view)?;
-    let criterion = Criterion {
-        decision: Some(call.position),
-        position: call.position + 1,
-        inherited,
-        address: None,
-        ..call
-    };
-    let mut shown = answer(args, subject, &criterion)?;
-    shown.told = format!("before the fork, in process {}: {}", fork.parent, fork.position);
     Ok(shown)
 }
 

@@ -286,6 +286,52 @@ fn slices_go_on_in_the_process_that_was_forked() {
     }
 }
 
+/// What one process does alone is the oracle for what three do one after the other.
+#[test]
+fn chops_begin_in_the_process_that_was_forked() {
+    for level in LEVELS {
+        let forked = Recorded::new("forks.c", &["-g", level], &["9"]);
+        let alone = Recorded::new("forks.c", &["-g", level, "-DALONE"], &["9"]);
+        let to = format!("{}:result", forked.place("printed"));
+        let to_child = format!("{}/{to}", last_process(&forked));
+        let factor = format!("{}:factor", forked.place("factor"));
+        for (from, option) in [
+            ("arg:1", "--thin"),
+            ("arg:1", "--data"),
+            ("arg:1", "--region=.."),
+            ("arg:1", "--independent"),
+            (factor.as_str(), "--thin"),
+            (factor.as_str(), "--data"),
+        ] {
+            // With others the variable is not made yet where its line is left.
+            if from == factor && level != "-O0" {
+                continue;
+            }
+            let answer = forked.json(&["chop", "--from", from, "--to", &to_child, option]);
+            let each: Vec<BTreeSet<String>> = std::iter::successors(Some(&answer), |answer| {
+                Some(&answer["answer"]["before_fork"])
+            })
+            .take_while(|answer| !answer.is_null())
+            .map(|answer| forked.comments(answer))
+            .collect();
+            let all: BTreeSet<String> = each.iter().flatten().cloned().collect();
+            let expected = alone.json(&["chop", "--from", from, "--to", &to, option]);
+            let expected = alone.comments(&expected);
+            let besides: BTreeSet<String> = all.difference(&expected).cloned().collect();
+            let forks = set(&["child", "grandchild"]);
+            let told = format!("{level} {from} {option}: {each:?}, not {expected:?}");
+            assert!(all.is_superset(&expected) && besides.is_subset(&forks), "{told}");
+            assert!(each[0].contains("result") && each[1].contains("added"), "{told}");
+        }
+        // What it does not depend on.
+        let other = format!("{}/{}:other", last_process(&forked), forked.place("printed"));
+        let nothing = forked.refused(&["chop", "--from", "arg:1", "--to", &other, "--data"], 1);
+        assert!(nothing.contains("nothing leads from arg:1"), "{nothing}");
+        let unread = forked.refused(&["chop", "--from", "input", "--to", &to_child], 1);
+        assert!(unread.contains("read neither its standard input"), "{unread}");
+    }
+}
+
 #[test]
 fn races_are_those_that_helgrind_finds_and_no_others() {
     let recorded = Recorded::new("races.c", &["-g", "-O1", "-fno-inline"], &["mutex"]);

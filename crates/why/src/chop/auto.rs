@@ -15,8 +15,7 @@ use crate::trial;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use why_record::store;
-use why_slice::reasons::Reason;
-use why_slice::region::Options;
+use why_slice::region::{Options, Slice};
 
 /// How the input is reduced.
 #[derive(clap::Args)]
@@ -66,12 +65,12 @@ pub fn chop(args: &Args) -> Result<Shown, Failure> {
         }
         other => other.clone(),
     };
-    let found = Found::between(&mut subject, &source, args)?;
+    let mut found = Found::between(&mut subject, &source, args)?;
     found.check(&failing.told, to)?;
-    let sizes = Sizes::of(&mut subject, &found, args)?;
+    let sizes = Sizes::of(&mut subject, &mut found, args)?;
     let each = Each::wanted(args, &mut subject, &source, &found)?;
     steps.finish_and_clear();
-    let mut shown = subject.shown(&found.answered(), &args.view)?;
+    let mut shown = found.shown(&mut subject, &args.view)?;
     shown.preface = preface(&failing, &reduced, &recorded.path, &sizes);
     if let Some(each) = each {
         shown.preface.extend(each.preface(&args.view));
@@ -88,14 +87,21 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(subject: &mut Subject, found: &Found, args: &Args) -> Result<Sizes, Failure> {
+    fn of(subject: &mut Subject, found: &mut Found, args: &Args) -> Result<Sizes, Failure> {
+        let Found { lineage, criterion, forward, chop } = found;
         let options = Options { count_only: true, ..args.view.options() };
-        let backward = subject.timed(|region| region.slice(&found.criterion, options))?;
-        let executed = subject.traced.region.executed().map_err(no_answer)?;
+        let backward = lineage.backward(subject, criterion, None, options)?;
+        let mut executed = Vec::new();
+        for region in lineage.regions(subject) {
+            executed.extend(region.executed().map_err(no_answer)?);
+        }
+        // Copies of a process have the same code as that.
         let mut sources = subject.sources();
-        let mut lines = |reasons: &[Reason]| sources.lines(reasons.iter().map(shown_at)).len();
-        let (backward, forward) = (lines(&backward.reasons), lines(&found.forward.reasons));
-        let chop = lines(&found.chop.reasons);
+        let mut lines = |slices: &[Slice]| {
+            let reasons = slices.iter().flat_map(|slice| &slice.reasons);
+            sources.lines(reasons.map(shown_at)).len()
+        };
+        let (backward, forward, chop) = (lines(&backward), lines(forward), lines(chop));
         Ok(Sizes { executed: sources.lines(executed).len(), backward, forward, chop })
     }
 }

@@ -254,7 +254,9 @@ impl Text {
     ) -> Result<Vec<Criterion>, Failure> {
         match (source, self.at) {
             (Source::Input(streams, _), _) => {
-                Source::Input(streams.clone(), Some(bytes.start..=bytes.end - 1)).find(subject)
+                Source::Input(streams.clone(), Some(bytes.start..=bytes.end - 1))
+                    .find(subject, false)?
+                    .here()
             }
             (_, at) => {
                 let at = at.unwrap_or_default();

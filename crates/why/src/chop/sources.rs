@@ -56,23 +56,49 @@ impl FromStr for Source {
     }
 }
 
-impl Source {
+/// What was found of a source in a process.
+pub enum Sought {
     /// Its bytes, and from when on; in the order of time.
-    pub fn find(&self, subject: &Subject) -> Result<Vec<Criterion>, Failure> {
+    Here(Vec<Criterion>),
+    /// None, and why. What it is a copy of may have them.
+    NotHere(String),
+}
+
+impl Sought {
+    /// It has to be here.
+    pub fn here(self) -> Result<Vec<Criterion>, Failure> {
+        match self {
+            Sought::Here(found) => Ok(found),
+            Sought::NotHere(why) => Err(no_answer(why)),
+        }
+    }
+}
+
+impl Source {
+    /// Looks for it in a process, which may have begun as a copy of another one.
+    pub fn find(&self, subject: &Subject, is_copy: bool) -> Result<Sought, Failure> {
         match self {
             Source::Input(streams, range) => input(subject, streams, range.as_ref()),
+            Source::Argument(_) | Source::Environment(_) if is_copy => {
+                Ok(Sought::NotHere("a copy of a process is given no words".to_owned()))
+            }
             Source::Argument(_) | Source::Environment(_) => {
                 let words = Words::of(&subject.recording, subject.process)?;
                 let word = self.word(&words)?;
-                Ok(vec![at_start(word.at..word.at + word.text.len() as u64 + 1)])
+                let bytes = word.at..word.at + word.text.len() as u64 + 1;
+                Ok(Sought::Here(vec![at_start(bytes)]))
             }
             Source::Criterion(text) => {
                 let recording = subject.recording.path.display().to_string();
                 let source = Subject::of(&[recording, text.clone()], None)?;
-                if source.process != subject.process {
-                    return Err(no_answer("a chop lies within one process".to_owned()));
+                if source.process == subject.process {
+                    return Ok(Sought::Here(vec![source.source()?]));
                 }
-                Ok(vec![source.source()?])
+                Ok(Sought::NotHere(format!(
+                    "{text} is of process {}, and a chop lies within one process and those that it \
+                     is a copy of",
+                    source.process
+                )))
             }
         }
     }
@@ -127,7 +153,7 @@ fn input(
     subject: &Subject,
     streams: &Streams,
     range: Option<&RangeInclusive<u64>>,
-) -> Result<Vec<Criterion>, Failure> {
+) -> Result<Sought, Failure> {
     let mut names: Vec<&str> = Vec::new();
     let mut found = Vec::new();
     for input in streams.inputs(&subject.recording, &subject.traced)? {
@@ -154,12 +180,14 @@ fn input(
         }
     }
     match (names.len(), found.is_empty()) {
-        (0, _) => Err(no_answer(NOTHING_READ)),
+        (0, _) => Ok(Sought::NotHere(NOTHING_READ.to_owned())),
         (2.., _) if range.is_some() => {
             Err(no_answer(format!("which input is meant? There are several: {}", names.join(", "))))
         }
-        (_, true) => Err(no_answer(format!("these bytes of {} were never read", names.join(", ")))),
-        _ => Ok(found),
+        (_, true) => {
+            Ok(Sought::NotHere(format!("these bytes of {} were never read", names.join(", "))))
+        }
+        _ => Ok(Sought::Here(found)),
     }
 }
 
