@@ -43,15 +43,17 @@ impl Lineage {
         view: &ViewArgs,
     ) -> Result<Lineage, Failure> {
         let mut ancestors: Vec<Ancestor> = Vec::new();
-        while criterion.from == 0 {
+        if criterion.from > 0 {
+            return Ok(Lineage(ancestors));
+        }
+        loop {
             let last = ancestors.last().map_or(subject, |ancestor| &ancestor.subject);
             let fork = Fork::of(&last.recording, last.process, last.event()).map_err(no_answer)?;
-            let Some(fork) = fork else { break };
+            let Some(fork) = fork else { return Ok(Lineage(ancestors)) };
             let subject = last.elsewhere(fork.parent, fork.position)?;
             let call = subject.criterion(view)?;
             ancestors.push(Ancestor { subject, fork, call });
         }
-        Ok(Lineage(ancestors))
     }
 
     /// The traces of all.
