@@ -46,6 +46,11 @@ impl<T> Copies<T> {
         self.last.saturating_add(self.distance_at(self.last)).max(1)
     }
 
+    /// So much earlier will do: to stop exactly somewhere takes much longer.
+    pub fn near(&self) -> u64 {
+        self.distance / 64
+    }
+
     fn distance_at(&self, work: u64) -> u64 {
         self.distance.max(work.saturating_sub(self.since) / PARTS)
     }

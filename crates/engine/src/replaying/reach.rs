@@ -12,17 +12,20 @@ impl Supervisor {
     pub(crate) fn run_up_to(&mut self, tid: Tid, registers: Registers, at: u64) -> Outcome<()> {
         let count = self.space_of(tid).count();
         let left = at.wrapping_sub(count);
+        let replayer = self.replayer(tid);
+        let stop = replayer.next.as_ref().expect("a stop was set");
+        let is_look = replayer.look_at == Some(at);
+        let is_copy = !is_look && (stop.at != at || stop.cause.is_own());
+        if is_copy && left <= self.near_copy() {
+            return self.go_on(tid, registers);
+        }
         self.task(tid).stops_at = Some(at);
         self.choose_gait(tid, count, left)?;
-        if left == 0 && self.replayer(tid).look_at == Some(at) {
+        if left == 0 && is_look {
             return self.replay_arrived(tid, registers);
         }
         if left == 0 {
             let stop = self.replayer(tid).next.clone().expect("a stop was set");
-            if stop.at != at || stop.cause.is_own() {
-                // It is to be copied here.
-                return self.go_on(tid, registers);
-            }
             let repetitions = registers.rcx.wrapping_sub(stop.registers.0[RCX]);
             let repeats = |insn: Instruction| {
                 insn.is_string_instruction() && (insn.has_rep_prefix() || insn.has_repne_prefix())

@@ -221,7 +221,7 @@ impl Supervisor {
         let Some(due) = self.copy_due(tid) else {
             return Ok(());
         };
-        if self.space_of(tid).count() < due {
+        if self.space_of(tid).count().saturating_add(self.near_copy()) < due {
             return Ok(());
         }
         let (work, when) = (self.work(tid), self.when(tid));
@@ -253,6 +253,11 @@ impl Supervisor {
         }
         let (count, work) = (self.space_of(tid).count(), self.work(tid));
         Some(count.saturating_add(due.saturating_sub(work)))
+    }
+
+    /// So many instructions earlier a copy may be made.
+    pub(super) fn near_copy(&self) -> u64 {
+        self.session.as_ref().map_or(0, |session| session.copies.near())
     }
 
     /// How much work it is to get here from the beginning.
