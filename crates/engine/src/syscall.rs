@@ -118,6 +118,10 @@ impl Supervisor {
                 self.record_heap(tid, result)?;
                 self.answer(tid, &registers, result)
             }
+            // Else another thread could write behind this one and be told of before it.
+            libc::SYS_write | libc::SYS_writev if self.writes_at_once(tid, &registers) => {
+                self.hold_into(tid, registers)
+            }
             // After these there is nothing left to read figures from, so nobody else
             // may execute once they have been read.
             libc::SYS_exit_group | libc::SYS_execve | libc::SYS_execveat => {

@@ -5,7 +5,10 @@ use crate::memory::Address;
 use crate::ptrace::Registers;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::fstat;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use why_record::event::{Event, Source, Stream};
 use why_translate::context::WATCHED_DESCRIPTORS;
@@ -16,6 +19,43 @@ impl Supervisor {
         let pid = self.tasks[&tid].pid;
         let streams = self.recorder.as_ref().and_then(|recorder| recorder.streams.get(&pid));
         streams.is_some_and(|streams| streams.contains_key(&(descriptor as i32)))
+    }
+
+    /// Whether a call that writes comes back at once, where the order in which threads write to a
+    /// standard stream is to be told.
+    pub(crate) fn writes_at_once(&mut self, tid: Tid, r: &Registers) -> bool {
+        /// A pipe that has room for anything has room for that.
+        const PIPE_ROOM: u64 = 4096;
+        let pid = self.tasks[&tid].pid;
+        let streams = self.recorder.as_ref().and_then(|recorder| recorder.streams.get(&pid));
+        let Some(&stream) = streams.and_then(|streams| streams.get(&(r.rdi as i32))) else {
+            return false;
+        };
+        let space = self.space_of(tid);
+        if space.users < 2 || space.schedule.is_some() {
+            return false;
+        }
+        let size = match r.rax as i64 {
+            libc::SYS_write => r.rdx,
+            _ => {
+                let word = |at: Address| space.memory.read_u64(at).unwrap_or(u64::MAX);
+                let sizes = (0..r.rdx.min(1024)).map(|part| word(r.rsi + 16 * part + 8));
+                sizes.fold(0, u64::saturating_add)
+            }
+        };
+        // The supervisor has the streams that the program was given.
+        let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
+        let own = match stream {
+            Stream::Output => stdout.as_fd(),
+            Stream::Error => stderr.as_fd(),
+        };
+        let is_file = fstat(own).is_ok_and(|file| file.st_mode & libc::S_IFMT == libc::S_IFREG);
+        let has_room = || {
+            let mut asked = [PollFd::new(own, PollFlags::POLLOUT)];
+            poll(&mut asked, PollTimeout::ZERO).is_ok()
+                && asked[0].revents() == Some(PollFlags::POLLOUT)
+        };
+        is_file || size <= PIPE_ROOM && has_room()
     }
 
     /// A program begins: which of its descriptors are the standard streams.

@@ -54,9 +54,15 @@ pub fn replay_with<S: AsRef<OsStr>>(
 pub fn same(recorded: &Outcome, replayed: &Output) -> Result<(), String> {
     same_end(recorded, replayed)?;
     if replayed.stdout != recorded.stdout || replayed.stderr != recorded.stderr {
-        let wrote = String::from_utf8_lossy(&replayed.stdout);
-        let said = String::from_utf8_lossy(&replayed.stderr);
-        return Err(format!("it wrote {wrote:?} and {said:?}"));
+        let told = |stdout: &[u8], stderr: &[u8]| {
+            let [stdout, stderr] = [stdout, stderr].map(String::from_utf8_lossy);
+            format!("{stdout:?} and {stderr:?}")
+        };
+        return Err(format!(
+            "it wrote {}, and not {}",
+            told(&replayed.stdout, &replayed.stderr),
+            told(&recorded.stdout, &recorded.stderr)
+        ));
     }
     Ok(())
 }
