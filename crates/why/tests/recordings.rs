@@ -46,6 +46,53 @@ fn a_race_is_replayed_the_same_each_time_wherever_it_is() {
     }
 }
 
+/// Four threads that write whenever they can, in small parts and in several at once.
+const WRITING: &str = "
+    #include <pthread.h>
+    #include <stdio.h>
+    #include <sys/uio.h>
+    #include <unistd.h>
+    static void *write_lines(void *name) {
+        char line[64];
+        for (int i = 0; i < 500; i++) {
+            int size = snprintf(line, sizeof line, \"%s %d\\n\", (char *)name, i);
+            if (i % 3 == 0) {
+                struct iovec parts[] = {{line, 2}, {line + 2, size - 2}};
+                if (writev(1, parts, 2) != size) return 0;
+            } else if (write(1, line, size) != size) {
+                return 0;
+            }
+        }
+        return name;
+    }
+    int main(void) {
+        pthread_t threads[4];
+        char *names[] = {\"a\", \"b\", \"c\", \"d\"};
+        for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, write_lines, names[i]);
+        for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+        return 0;
+    }";
+
+#[test]
+fn what_threads_write_at_the_same_time_comes_out_in_the_same_order() {
+    let setting = Setting::new();
+    setting.compile("writing", WRITING);
+    for to_file in [true, false] {
+        let mut record = setting.why(&["record", "-o", "one", "--", "./writing"]);
+        let wrote = if to_file {
+            let file = fs::File::create(setting.path("wrote")).unwrap();
+            assert!(record.stdout(file).status().unwrap().success());
+            fs::read(setting.path("wrote")).unwrap()
+        } else {
+            record.output().unwrap().stdout
+        };
+        assert_eq!(text(&wrote).lines().count(), 2000);
+        let replayed = setting.run(&["replay", "one"]);
+        assert!(replayed.stdout == wrote, "to a file: {to_file}");
+        fs::remove_dir_all(setting.path("one")).unwrap();
+    }
+}
+
 #[test]
 fn the_newest_is_the_default_and_all_are_listed() {
     let setting = Setting::new();
