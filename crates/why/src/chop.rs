@@ -75,7 +75,7 @@ fn chop(args: &Args) -> Result<Shown, Failure> {
         args.words.iter().map(String::as_str).chain([to]).map(str::to_owned).collect();
     let mut subject = Subject::of(&words, args.view.region.as_deref())?;
     let found = Found::between(&mut subject, &source, args)?;
-    found.check(from, to)?;
+    found.check(from, to, &args.view)?;
     let each = Each::wanted(args, &mut subject, &source, &found)?;
     let mut shown = found.shown(&mut subject, &args.view)?;
     if let Some(each) = each {
@@ -129,11 +129,16 @@ impl Found {
         Ok(Found { lineage, criterion, forward, chop })
     }
 
-    fn check(&self, from: &str, to: &str) -> Result<(), Failure> {
-        match self.chop.iter().all(|chop| chop.count == 0) {
-            true => Err(no_answer(format!("nothing leads from {from} to {to}"))),
-            false => Ok(()),
+    fn check(&self, from: &str, to: &str, view: &ViewArgs) -> Result<(), Failure> {
+        if self.chop.iter().any(|chop| chop.count > 0) {
+            return Ok(());
         }
+        let besides = match (view.thin, view.data) {
+            (true, _) => "; without --thin, what selected addresses and what decided counts, too",
+            (_, true) => "; without --data, what decided counts, too",
+            _ => "",
+        };
+        Err(no_answer(format!("nothing leads from {from} to {to}{besides}")))
     }
 
     fn shown(mut self, subject: &mut Subject, view: &ViewArgs) -> Result<Shown, Failure> {

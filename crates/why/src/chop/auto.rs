@@ -66,7 +66,7 @@ pub fn chop(args: &Args) -> Result<Shown, Failure> {
         other => other.clone(),
     };
     let mut found = Found::between(&mut subject, &source, args)?;
-    found.check(&failing.told, to)?;
+    found.check(&failing.told, to, &args.view)?;
     let sizes = Sizes::of(&mut subject, &mut found, args)?;
     let each = Each::wanted(args, &mut subject, &source, &found)?;
     steps.finish_and_clear();
