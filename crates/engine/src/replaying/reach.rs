@@ -1,5 +1,6 @@
 //! Running up to a place that only a count of instructions tells.
 
+use super::Stop;
 use crate::memory::Address;
 use crate::ptrace::Registers;
 use crate::supervisor::{Outcome, Supervisor};
@@ -13,9 +14,9 @@ impl Supervisor {
         let count = self.space_of(tid).count();
         let left = at.wrapping_sub(count);
         let replayer = self.replayer(tid);
-        let stop = replayer.next.as_ref().expect("a stop was set");
         let is_look = replayer.look_at == Some(at);
-        let is_copy = !is_look && (stop.at != at || stop.cause.is_own());
+        let is_stop = |stop: &Stop| stop.at == at && !stop.cause.is_own();
+        let is_copy = !is_look && replayer.next.as_ref().is_some_and(|stop| !is_stop(stop));
         if is_copy && left <= self.near_copy() {
             return self.go_on(tid, registers);
         }
