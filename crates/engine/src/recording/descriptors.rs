@@ -1,7 +1,7 @@
 //! What the program writes to its standard streams, and to files that are mapped.
 
 use crate::maps;
-use crate::memory::Address;
+use crate::memory::{Address, Memory};
 use crate::ptrace::Registers;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
@@ -35,14 +35,9 @@ impl Supervisor {
         if space.users < 2 || space.schedule.is_some() {
             return false;
         }
-        let size = match r.rax as i64 {
-            libc::SYS_write => r.rdx,
-            _ => {
-                let word = |at: Address| space.memory.read_u64(at).unwrap_or(u64::MAX);
-                let sizes = (0..r.rdx.min(1024)).map(|part| word(r.rsi + 16 * part + 8));
-                sizes.fold(0, u64::saturating_add)
-            }
-        };
+        let name = crate::calls::name(r.rax as u32).unwrap_or_default();
+        let sizes = parts_to_write(&space.memory, name, r).into_iter().map(|(_, size)| size);
+        let size = sizes.fold(0, u64::saturating_add);
         // The supervisor has the streams that the program was given.
         let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
         let own = match stream {
@@ -187,17 +182,7 @@ impl Supervisor {
             return Ok(());
         };
         let mut left = if (result as i64) < 0 { 0 } else { result };
-        let parts: Vec<(Address, u64)> = match name {
-            "write" => vec![(r.rsi, left)],
-            "writev" => {
-                let memory = &self.spaces[&space].memory;
-                let word = |at: Address| memory.read_u64(at).unwrap_or(0);
-                let part = |i: u64| (word(r.rsi + 16 * i), word(r.rsi + 16 * i + 8));
-                (0..r.rdx.min(1024)).map(part).collect()
-            }
-            _ => return Ok(()),
-        };
-        for (at, size) in parts {
+        for (at, size) in parts_to_write(&self.spaces[&space].memory, name, r) {
             let size = size.min(left);
             left -= size;
             if size > 0 {
@@ -218,6 +203,20 @@ impl Supervisor {
             let open_files = recorder.open_files.get(&parent).cloned().unwrap_or_default();
             recorder.open_files.insert(child, open_files);
         }
+    }
+}
+
+/// Where what a call is to write is, and how much; nothing if it is none of those that write.
+fn parts_to_write(memory: &Memory, name: &str, r: &Registers) -> Vec<(Address, u64)> {
+    let word = |at: Address| memory.read_u64(at).unwrap_or(0);
+    let part = |number: u64| {
+        let at = r.rsi.wrapping_add(16 * number);
+        (word(at), word(at.wrapping_add(8)))
+    };
+    match name {
+        "write" => vec![(r.rsi, r.rdx)],
+        "writev" => (0..r.rdx.min(1024)).map(part).collect(),
+        _ => Vec::new(),
     }
 }
 
