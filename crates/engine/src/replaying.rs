@@ -18,6 +18,7 @@ mod outputs;
 mod reach;
 mod room;
 mod session;
+mod shared;
 mod snapshot;
 mod turns;
 
@@ -44,6 +45,7 @@ use iced_x86::Code;
 use inputs::Inputs;
 use modules::Modules;
 use rustc_hash::FxHashMap;
+use shared::Held;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -92,6 +94,10 @@ pub struct Replayer {
     /// files.
     untold_writes: Vec<Range<Address>>,
     untold_maps: Vec<Read>,
+    /// What shared memory held when others went on, if the trace is to tell what they write there;
+    /// and what they have written that it does not tell of yet.
+    shared: Option<Held>,
+    others_wrote: Vec<Range<Address>>,
     inputs: Inputs,
     /// How the kernel had the running thread go on elsewhere, if it did and the trace does not
     /// tell yet.
@@ -206,6 +212,8 @@ impl Replayer {
             taken: 0,
             untold_writes: Vec::new(),
             untold_maps: Vec::new(),
+            shared: None,
+            others_wrote: Vec::new(),
             inputs: Inputs::default(),
             turned: None,
             next: None,
@@ -314,6 +322,11 @@ impl Supervisor {
     /// How the thread that runs now was turned elsewhere, if the trace does not tell yet.
     pub(crate) fn turned(&mut self, tid: Tid) -> Option<Turned> {
         self.replayer(tid).turned.take()
+    }
+
+    /// What the trace is to tell was written to shared memory by other processes.
+    pub(crate) fn untold_of_others(&mut self, tid: Tid) -> Vec<Range<Address>> {
+        std::mem::take(&mut self.replayer(tid).others_wrote)
     }
 
     /// What the trace is to tell was written to memory, and what of that was read from somewhere,
@@ -457,6 +470,7 @@ impl Supervisor {
 
     /// Does what the stream says up to where a thread goes on.
     pub(crate) fn replay_on(&mut self, tid: Tid) -> Outcome<()> {
+        self.compare_shared(tid);
         loop {
             match self.replayer(tid).next_event()? {
                 Some(Event::Resumed { thread, registers }) => {
@@ -672,6 +686,9 @@ impl Supervisor {
         forked.modules = replayer.modules.clone();
         forked.look = replayer.look.clone();
         forked.verify = replayer.verify;
+        if self.options.tool.traces() && forked.look().is_some() {
+            forked.shared = Some(self.shared_memory(tid)?);
+        }
         let process = self.must(tid, "creating a process", libc::SYS_fork, [0; 6])? as Tid;
         let parent = self.tasks[&tid].space;
         let space = self.fork_space(parent, process)?;

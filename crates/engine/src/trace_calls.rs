@@ -9,8 +9,8 @@ use std::sync::Arc;
 use why_trace::register::{RDI, number};
 use why_trace::shape::{Numbered, Planner};
 use why_trace::{
-    CALLED, CAME_BACK, ENDED, FS_BASE, GS_BASE, HANDLER, MOMENT, READ, RECOUNT, REPEATED, RETURNED,
-    STACK, THREAD, UNDO, WROTE,
+    CALLED, CAME_BACK, ENDED, FS_BASE, GS_BASE, HANDLER, MOMENT, OTHERS_WROTE, READ, RECOUNT,
+    REPEATED, RETURNED, STACK, THREAD, UNDO, WROTE,
 };
 use why_translate::context::{APP_GS, TRACE_NEXT};
 use why_translate::{SpanDetail, Unit};
@@ -42,6 +42,9 @@ impl Supervisor {
                 Some(Turned::ToHandler { stack }) => self.trace_record(tid, HANDLER, stack),
                 Some(Turned::Back) => self.trace_record(tid, RETURNED, 0),
                 None => {}
+            }
+            for range in self.untold_of_others(tid) {
+                self.trace_words(tid, OTHERS_WROTE, &[range.start, range.end - range.start]);
             }
             let result = self.call_result(tid, registers.rax);
             let (writes, reads) = self.untold_writes(tid, registers.rax);

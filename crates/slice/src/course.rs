@@ -17,8 +17,8 @@ pub use sink::*;
 use thread::{Call, Thread};
 use why_trace::plan::{Start, Values};
 use why_trace::{
-    CALLED, CAME_BACK, ENDED, FIRST_UNIT_ID, FS_BASE, GS_BASE, HANDLER, MOMENT, READ, RECOUNT,
-    REPEATED, RETURNED, STACK, THREAD, UNDO, WROTE,
+    CALLED, CAME_BACK, ENDED, FIRST_UNIT_ID, FS_BASE, GS_BASE, HANDLER, MOMENT, OTHERS_WROTE, READ,
+    RECOUNT, REPEATED, RETURNED, STACK, THREAD, UNDO, WROTE,
 };
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,12 +115,13 @@ impl Course {
             }
             (FS_BASE, [value]) => self.thread.before.fs = *value,
             (GS_BASE, [value]) => self.thread.before.gs = *value,
-            (WROTE, [at, size]) => {
+            (WROTE | OTHERS_WROTE, [at, size]) => {
                 let bytes = *at..at.wrapping_add(*size);
                 if self.filter.may_hold(&bytes) {
                     self.thread.forget(&mut self.others, &bytes, &mut self.filter);
                 }
-                let (at, thread, by) = (self.position, self.number, self.thread.last);
+                let by = (id == WROTE).then_some(self.thread.last);
+                let (at, thread) = (self.position, self.number);
                 sink.wrote(Wrote { at, by, thread, ended: self.ended, bytes });
             }
             (HANDLER, [stack]) => {

@@ -45,8 +45,9 @@ enum Happened {
     Unknown { at: Position },
     /// It made a system call.
     Call { at: Position },
-    /// Somebody else wrote to memory, when so many instructions had been executed.
-    Kernel { at: Position, bytes: Range<u64> },
+    /// Somebody else wrote to memory, when so many instructions had been executed: the kernel, or
+    /// another process.
+    Other { at: Position, bytes: Range<u64>, is_process: bool },
 }
 
 /// Instructions that follow each other.
@@ -95,13 +96,14 @@ impl Excerpt {
     }
 
     /// A thread goes on at a position. What the kernel wrote just before is told otherwise, unless
-    /// the last instruction was a call that was left out and of which nobody else tells.
+    /// the last instruction was a call that was left out and of which nobody else tells. What other
+    /// processes wrote nobody else tells.
     pub fn go_on(&mut self, position: Position, counts: bool) -> Result<(), RegionError> {
-        while let Some(Happened::Kernel { at, .. }) = self.next()?
+        while let Some(Happened::Other { at, .. }) = self.next()?
             && *at <= position
         {
-            if let Some(Happened::Kernel { bytes, .. }) = self.happened.pop_front()
-                && counts
+            if let Some(Happened::Other { bytes, is_process, .. }) = self.happened.pop_front()
+                && (counts || is_process)
             {
                 self.written.add(bytes);
             }
@@ -120,7 +122,7 @@ impl Excerpt {
                     let bytes = bytes.clone();
                     self.written.add(bytes);
                 }
-                Happened::Kernel { at, bytes } if *at < end && *at <= limit => {
+                Happened::Other { at, bytes, .. } if *at < end && *at <= limit => {
                     let bytes = bytes.clone();
                     self.written.add(bytes);
                 }
@@ -157,7 +159,7 @@ impl Excerpt {
                         last_call = Some(*of);
                         calls += 1;
                     }
-                    Happened::Kernel { at: of, .. } if *of <= at => {}
+                    Happened::Other { at: of, .. } if *of <= at => {}
                     _ => break,
                 }
                 self.happened.pop_front();
@@ -203,8 +205,9 @@ impl Excerpt {
             events.forwards(&region.units, &Book::default(), |told| match told {
                 Told::Executed(record) => self.add(record),
                 Told::Wrote(wrote) => {
-                    let (at, bytes) = (wrote.at, wrote.bytes.clone());
-                    self.happened.push_back(Happened::Kernel { at, bytes });
+                    let (at, bytes, is_process) =
+                        (wrote.at, wrote.bytes.clone(), wrote.by.is_none());
+                    self.happened.push_back(Happened::Other { at, bytes, is_process });
                 }
                 // What was interrupted is executed in any case, as far as it came.
                 Told::Interrupted(..) | Told::Signal(_) | Told::Told(_) => {}

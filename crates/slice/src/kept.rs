@@ -18,7 +18,7 @@ use std::thread::ScopedJoinHandle;
 use why_trace::shape::Shape;
 
 /// Ends the file. A number that says how the rest is to be read.
-const MARK: [u8; 8] = *b"why-re11";
+const MARK: [u8; 8] = *b"why-re12";
 
 /// What is last in the file takes so many bytes.
 const END: usize = 128;

@@ -186,11 +186,16 @@ impl Search<'_> {
     /// The kernel wrote for a thread.
     fn over_write(&mut self, wrote: &Wrote) {
         let Wrote { at, by, thread, ended, bytes } = wrote;
+        let Some(by) = *by else {
+            // It was another process, which is no thread of this one.
+            self.writers.wrote(bytes.clone(), None);
+            return;
+        };
         for word in self.words.touched(bytes) {
             self.order.release(ended.unwrap_or(*thread), *at, Object::Word(word.start));
         }
-        let asked = self.last.get(thread).filter(|writer| writer.position == *by);
-        let writer = asked.filter(|_| self.positions.has(*by)).copied();
+        let asked = self.last.get(thread).filter(|writer| writer.position == by);
+        let writer = asked.filter(|_| self.positions.has(by)).copied();
         self.writers.wrote(bytes.clone(), writer);
     }
 

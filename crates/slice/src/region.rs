@@ -159,6 +159,8 @@ pub struct Slice {
     /// How many instructions were left out that would belong to it, because their code was not to
     /// be looked into.
     pub pruned: u64,
+    /// How often it came to what another process had written to shared memory, and went no farther.
+    pub others_wrote: u64,
     /// Why they belong to the slice, if that was asked for; the first is the last executed.
     pub reasons: Vec<Reason>,
     /// What it depends on that was there when the region began, or what depends on it where it ends,

@@ -127,10 +127,13 @@ impl Search<'_> {
 
     fn over_other(&mut self, happened: Happened) {
         match happened {
-            Happened::Wrote(wrote) if wrote.at <= self.end && wrote.at > self.start => {
+            Happened::Wrote(wrote) if wrote.at <= self.end && wrote.is_behind(self.start) => {
                 if let Some(byte) = self.over.wanted.take_any(wrote.bytes.clone()) {
                     let wanter = self.over.wanted.who_wanted_memory(byte);
-                    self.noted.waiting.decide_writing(wrote.by, wanter, byte);
+                    match wrote.by {
+                        Some(by) => self.noted.waiting.decide_writing(by, wanter, byte),
+                        None => self.noted.slice.others_wrote += 1,
+                    }
                 }
             }
             Happened::Signal(signal) if signal.at <= self.end && signal.at > self.start => {

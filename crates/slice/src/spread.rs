@@ -136,8 +136,8 @@ impl<'a> Spread<'a> {
                 if wrote.at > self.start {
                     let touched = &mut self.across.touched;
                     touched.take_any(wrote.bytes.clone());
-                    if self.noted.deciding.has(wrote.by) {
-                        touched.turn_to_wanter(self.noted.decider(wrote.by));
+                    if let Some(by) = wrote.by.filter(|by| self.noted.deciding.has(*by)) {
+                        touched.turn_to_wanter(self.noted.decider(by));
                         touched.want_memory(wrote.bytes.clone());
                     }
                 }

@@ -31,6 +31,9 @@ use std::borrow::Cow;
 /// Ids below this one are not of units.
 pub const FIRST_UNIT_ID: u32 = 16;
 
+/// Another process has written to memory that it shares with this one, since the thread's last
+/// record: where, and how many bytes.
+pub const OTHERS_WROTE: u32 = 0;
 /// The next records are of the thread whose id is in the one slot that follows.
 pub const THREAD: u32 = 1;
 /// So many of the last record's instructions have not been executed after all.
@@ -168,7 +171,7 @@ impl Counter {
     fn special(&self, header: Header, value: Word) -> Option<u64> {
         match (u32::try_from(header.id()).ok()?, header.slots()) {
             (THREAD | STACK | FS_BASE | GS_BASE | REPEATED | HANDLER | RETURNED, 1) => Some(0),
-            (WROTE | MOMENT, 2) | (READ, 4) => Some(0),
+            (WROTE | OTHERS_WROTE | MOMENT, 2) | (READ, 4) => Some(0),
             (CALLED, 6) | (CAME_BACK, 1 | 3) | (ENDED, 1) => Some(0),
             (UNDO | RECOUNT, 1) => Some(u64::from_le_bytes(value).wrapping_neg()),
             _ => None,

@@ -288,6 +288,29 @@ fn slices_go_on_in_the_process_that_was_forked() {
 
 /// What one process does alone is the oracle for what three do one after the other.
 #[test]
+fn what_another_process_wrote_to_shared_memory_nobody_here_made() {
+    let recorded = Recorded::new("shares.c", &["-g", "-O0"], &[]);
+    let child = last_process(&recorded);
+    let from_parent = format!("{child}/child writes:from_parent");
+    for (criterion, expected) in [
+        ("end:from_child", vec!["parent reads"]),
+        ("end:own", vec!["parent's own", "kept"]),
+        (from_parent.as_str(), vec!["child reads"]),
+    ] {
+        let criterion = match criterion.split_once("child writes") {
+            Some((process, value)) => {
+                format!("{process}{}{value}", recorded.place("child writes"))
+            }
+            None => criterion.to_owned(),
+        };
+        let answer = recorded.json(&["slice", &criterion, "--thin"]);
+        assert_eq!(recorded.comments(&answer), set(&expected), "{criterion}");
+        let said = answer["left_out"].to_string().contains("another process had written");
+        assert_eq!(said, criterion != "end:own", "{criterion}");
+    }
+}
+
+#[test]
 fn chops_begin_in_the_process_that_was_forked() {
     for level in LEVELS {
         let forked = Recorded::new("forks.c", &["-g", level], &["9"]);

@@ -9,7 +9,7 @@ use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::Whence;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
@@ -21,9 +21,18 @@ use std::rc::Rc;
 const MOST_BYTES: u64 = 64 << 20;
 const MOST_OBJECTS: usize = 64;
 
+/// How the names begin that the kernel shows for such memory.
+pub(super) const NAME: &str = "/memfd:shared";
+
 /// A new file for such memory.
 pub(super) fn new_object() -> io::Result<File> {
     Ok(memfd_create(c"shared", MFdFlags::MFD_CLOEXEC)?.into())
+}
+
+/// The numbers by which the kernel knows the files.
+pub(super) fn inodes(objects: &Objects) -> FxHashSet<u64> {
+    let objects = objects.borrow();
+    objects.values().filter_map(|file| Some(file.metadata().ok()?.ino())).collect()
 }
 
 /// The numbers by which the kernel knows files, and those of the objects in them.

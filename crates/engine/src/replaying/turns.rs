@@ -23,11 +23,12 @@ impl Supervisor {
         }
         let replayer = self.replayer(tid);
         replayer.turn = Some(order);
-        let mut turns = replayer.turns.borrow_mut();
-        if turns.next >= order {
+        let turns = Rc::clone(&replayer.turns);
+        if turns.borrow().next >= order {
             return Ok(false);
         }
-        turns.waiting.insert(order, tid);
+        self.remember_shared(tid)?;
+        turns.borrow_mut().waiting.insert(order, tid);
         Ok(true)
     }
 

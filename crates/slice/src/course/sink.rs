@@ -62,12 +62,20 @@ pub struct Moment {
 pub struct Wrote {
     /// How many instructions had been executed then.
     pub at: Position,
-    /// The last instruction of the thread that it was done for.
-    pub by: Position,
+    /// The last instruction of the thread that it was done for; none if another process did it.
+    pub by: Option<Position>,
     pub thread: u64,
     /// The one whose end it may have been done for instead.
     pub ended: Option<u64>,
     pub bytes: Range<u64>,
+}
+
+impl Wrote {
+    /// Whether that was behind the beginning of a part of the run. What the kernel writes just there
+    /// is of an instruction before it.
+    pub fn is_behind(&self, start: Position) -> bool {
+        self.at > start || self.at == start && self.by.is_none()
+    }
 }
 
 /// A handler of a signal begins or is over.

@@ -303,12 +303,8 @@ fn kept(event: Event) -> Result<Option<Event>> {
     match event {
         // Registers are told anew, and what memory holds in between nobody knows.
         Event::Vectors(_) | Event::Hashes { .. } => Ok(None),
-        // The process goes on alone.
-        Event::Forked { .. } => Ok(None),
-        Event::Turn { .. } => Err(
-            "the process shares memory with other processes, of which there can be no excerpt yet"
-                .to_owned(),
-        ),
+        // The process goes on alone: what others write to shared memory is told.
+        Event::Forked { .. } | Event::Turn { .. } => Ok(None),
         Event::Skipped { .. } | Event::Checkpoint(_) => {
             Err("the recording is an excerpt itself; use the one that it was made from".to_owned())
         }

@@ -337,6 +337,13 @@ impl Subject {
                 slice.pruned
             ));
         }
+        if slice.others_wrote > 0 {
+            left_out.push(format!(
+                "{} times it came to what another process had written to shared memory, which was \
+                 not looked into",
+                slice.others_wrote
+            ));
+        }
         if !slice.passed_over.is_empty() {
             let some = slice.passed_over.iter().take(3).map(|at| format!("{at:#x}"));
             left_out.push(format!(

@@ -42,11 +42,17 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("lanes", "end:total"),
     ("maps", "end:found"),
     ("crash", "crash"),
+    ("shares", "end:sum"),
 ];
 const LEVELS: [&str; 2] = ["-O0", "-O2"];
 
 /// Fixtures; their slices are of why they came to their end.
 const FIXTURES: &[&str] = &[
+    "memory/shared_across_fork",
+    "memory/sysv_shm",
+    "processes/shared_counters",
+    "threads/robust_mutex",
+    "jit/code_shared_between_processes",
     "threads/condvar",
     "threads/lost_updates",
     "signals/nested",
@@ -60,7 +66,13 @@ const FIXTURES: &[&str] = &[
 ];
 
 /// Fixtures whose last process is a copy of another one, as it is to the end.
-const FORKS: &[&str] = &["processes/fork_cow", "processes/fork_jit", "processes/fork_tree"];
+const FORKS: &[&str] = &[
+    "processes/fork_cow",
+    "processes/fork_jit",
+    "processes/fork_tree",
+    "memory/shared_across_fork",
+    "processes/shared_counters",
+];
 
 fn main() {
     let words: Vec<String> = std::env::args().collect();
@@ -79,16 +91,18 @@ fn main() {
             trials.push(Trial::test(format!("{name} {level}"), trial));
         }
     }
-    for level in LEVELS {
-        let trial = move || {
-            let directory = TempDir::new()?;
-            of_last_process(&built("forks", level, &directory)?, "end:sum")
-        };
-        trials.push(Trial::test(format!("forks {level}"), trial));
+    for name in ["forks", "shares"] {
+        for level in LEVELS {
+            let trial = move || {
+                let directory = TempDir::new()?;
+                of_last_process(&built(name, level, &directory)?, "end:sum")
+            };
+            trials.push(Trial::test(format!("{name} {level} forked"), trial));
+        }
     }
     for &title in FORKS {
         let trial = move || of_last_process(&native::native(&fixture::named(title)?)?.0, "end");
-        trials.push(Trial::test(title, trial));
+        trials.push(Trial::test(format!("{title} forked"), trial));
     }
     for &title in FIXTURES {
         let trial = move || {
