@@ -128,9 +128,12 @@ pub fn run(command: &Command) -> Result<Report> {
         }
         ForkResult::Parent { child } => {
             drop((to_messages, from_relay));
-            if !matches!(command.course, Course::Replay(..)) {
+            match command.course {
+                // Signals are not meant for a program that ran long ago: they end `why`, and with
+                // it all that it has started.
+                Course::Replay(..) => drop(mask.thread_set_mask()),
                 // Standard error stays for what `why` itself may have to say.
-                inherited::release_descriptors(libc::STDERR_FILENO);
+                _ => inherited::release_descriptors(libc::STDERR_FILENO),
             }
             let relay = Relay::new(relay, child.as_raw())?;
             let result = follow(Messages::new(messages), relay);

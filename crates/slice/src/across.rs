@@ -29,6 +29,14 @@ pub trait Notes {
     /// Whether what decided over it belongs to the slice.
     fn is_decided(&self, instance: &Instance) -> bool;
 
+    /// Whether it is not looked into.
+    fn is_pruned(&self, _insn: &Known) -> bool {
+        false
+    }
+
+    /// It is passed over, but not what it was called for.
+    fn hands_on(&mut self, _instance: &Instance) {}
+
     /// It belongs to the slice: who touches what it makes.
     fn belongs(&mut self, instance: &Instance, cause: Cause) -> Wanter;
 
@@ -85,8 +93,12 @@ impl Across {
         let instance = &Instance { record, index, position, insn };
         let executed = Executed { effects: &insn.effects, operands };
         let is_decided = notes.is_decided(instance);
-        let decides = forward.decides(executed, touched);
-        let made = forward.of(executed, is_decided, touched);
+        let is_pruned = notes.is_pruned(insn);
+        let decides = !is_pruned && forward.decides(executed, touched);
+        let made = match is_pruned {
+            true => forward.of_nothing(executed),
+            false => forward.of(executed, is_decided, touched),
+        };
         if let Some(restored) = record.restored(insn, index) {
             // What was put aside comes back as it was, whoever had it brought back.
             forward.spread(touched);
@@ -97,7 +109,11 @@ impl Across {
         if let Some((kept, operand)) = insn.keeping.stores {
             put_aside(kept, operands[operand].start, touched, stored);
         }
-        if made.is_some() || decides || is_decided {
+        if is_pruned {
+            if is_decided && *control && may_decide(insn) {
+                notes.hands_on(instance);
+            }
+        } else if made.is_some() || decides || is_decided {
             let wanter = notes.belongs(instance, Cause { executed, touched, made, decides });
             touched.turn_to_wanter(wanter);
             let asks = insn.is_system_call() && (decides || is_decided);

@@ -39,6 +39,16 @@ impl Forward {
         Some(made.area.clone())
     }
 
+    /// What the instruction makes it makes of nothing.
+    pub fn of_nothing(&mut self, executed: Executed<'_>) -> Option<Area> {
+        self.becomes.clear();
+        let areas = executed.effects.parts.iter().map(|part| executed.part(&part.to, None));
+        let there =
+            areas.filter(|area| !matches!(area, Area::Memory(bytes) if is_nowhere(bytes.start)));
+        self.becomes.extend(there.map(|area| Becomes { area, touched: 0 }));
+        None
+    }
+
     /// What it makes of what is touched is touched, too; what else it makes is so no more.
     pub fn spread(&mut self, touched: &mut Touched) {
         // Where two parts are at the same place, the first one is what is there then.

@@ -1,6 +1,7 @@
 //! A part of a run, kept so that it can be sliced: its trace in packed chunks, and where the
 //! threads were at the beginning of each.
 
+use crate::backward::Area;
 use crate::births::Inherited;
 pub use crate::builder::Builder;
 use crate::control::Position;
@@ -91,6 +92,20 @@ pub struct Criterion {
     pub until: Position,
     /// Code that is not looked into: it made what it made, of nothing.
     pub pruned: Vec<Range<u64>>,
+}
+
+impl Criterion {
+    /// Whether some of these bytes are what is asked about.
+    pub fn has(&self, area: &Area) -> bool {
+        match area {
+            Area::Cells(cells) => self.cells.iter().any(|own| overlap(own, cells)),
+            Area::Memory(bytes) => self.memory.iter().any(|own| overlap(own, bytes)),
+        }
+    }
+}
+
+fn overlap<T: PartialOrd>(one: &Range<T>, other: &Range<T>) -> bool {
+    one.start < other.end && other.start < one.end
 }
 
 impl Default for Criterion {

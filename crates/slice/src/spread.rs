@@ -14,8 +14,10 @@ use crate::positions::Positions;
 use crate::reasons::{Reasons, Why};
 use crate::region::{Criterion, Options, Region, RegionError, Slice};
 use crate::search::TOLD;
+use crate::units::{Known, Unit};
 use crate::wanted::Wanter;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
 use why_effects::{Cell, cells};
 
 impl Region {
@@ -35,13 +37,14 @@ impl Region {
     }
 
     /// Several slices forwards, each of several values, in one go through the trace.
-    pub fn forward_each(
-        &self,
-        all: &[&[Criterion]],
+    pub fn forward_each<'a>(
+        &'a self,
+        all: &[&'a [Criterion]],
         options: Options,
     ) -> Result<Vec<Slice>, RegionError> {
-        let mut spreads: Vec<Spread> =
-            all.iter().map(|sources| Spread::new(self, sources, options)).collect();
+        let pruned = Pruned::of(self, all.iter().flat_map(|sources| sources.first()).next());
+        let new = |sources: &&'a [Criterion]| Spread::new(self, sources, &pruned, options);
+        let mut spreads: Vec<Spread> = all.iter().map(new).collect();
         let start = spreads.iter().map(|spread| spread.start).min().unwrap_or(0);
         let end = spreads.iter().map(|spread| spread.end).max().unwrap_or(0);
         let concerned = |index: &usize| {
@@ -66,10 +69,39 @@ impl Region {
     }
 }
 
+/// Code that is not looked into, the same for all that is asked for at once.
+struct Pruned {
+    code: Vec<Range<u64>>,
+    /// Units that have some of it, by their first numbers.
+    units: FxHashSet<usize>,
+}
+
+impl Pruned {
+    fn of(region: &Region, source: Option<&Criterion>) -> Pruned {
+        let code = source.map_or_else(Vec::new, |source| source.pruned.clone());
+        let mut pruned = Pruned { code, units: FxHashSet::default() };
+        let has_some = |unit: &&Unit| unit.instructions.iter().any(|insn| pruned.has(insn.address));
+        let units: FxHashSet<usize> = match pruned.code.is_empty() {
+            true => FxHashSet::default(),
+            false => region.units.iter().filter(has_some).map(|unit| unit.first_id).collect(),
+        };
+        pruned.units = units;
+        pruned
+    }
+
+    fn has(&self, address: u64) -> bool {
+        self.code.iter().any(|code| code.contains(&address))
+    }
+
+    fn has_some_of(&self, unit: &Unit) -> bool {
+        !self.units.is_empty() && self.units.contains(&unit.first_id)
+    }
+}
+
 /// The instructions that values spread to.
 struct Spread<'a> {
     across: Across,
-    noted: Noted,
+    noted: Noted<'a>,
     /// What it knows of ways over units.
     own: Own,
     start: Position,
@@ -86,7 +118,12 @@ struct Spread<'a> {
 
 impl<'a> Spread<'a> {
     /// Nothing has been executed.
-    fn new(region: &'a Region, sources: &'a [Criterion], options: Options) -> Spread<'a> {
+    fn new(
+        region: &Region,
+        sources: &'a [Criterion],
+        pruned: &'a Pruned,
+        options: Options,
+    ) -> Spread<'a> {
         let asks = options.reasons != Why::Nothing;
         Spread {
             across: Across::new(Dependences { thin: options.thin }, options.decides(), asks),
@@ -94,6 +131,7 @@ impl<'a> Spread<'a> {
                 deciding: Positions::up_to(region.length),
                 deciders: Deciders::default(),
                 undecided: false,
+                pruned,
                 reasons: Reasons::of(options.reasons),
                 lists: !options.count_only,
                 slice: Slice { positions: Positions::up_to(region.length), ..Slice::default() },
@@ -180,6 +218,7 @@ impl<'a> Spread<'a> {
         let is_whole = record.position >= self.start
             && end <= self.end
             && !record.unit.has_lanes
+            && !self.noted.pruned.has_some_of(record.unit)
             && !self.noted.undecided
             && self.sources.first().is_none_or(|source| source.position >= end);
         let Spread { across, noted, own, .. } = self;
@@ -248,18 +287,19 @@ impl<'a> Spread<'a> {
 }
 
 /// What was found so far.
-pub struct Noted {
+pub struct Noted<'a> {
     /// Branches and calls of the slice, those of the system too; and who they are, if anybody asks.
     pub deciding: Positions,
     deciders: Deciders,
     /// What nobody decided belongs to the slice, too.
     undecided: bool,
+    pruned: &'a Pruned,
     pub reasons: Option<Reasons>,
     pub lists: bool,
     pub slice: Slice,
 }
 
-impl Noted {
+impl Noted<'_> {
     /// Those of the next instructions decide that have a bit.
     #[inline]
     pub fn decide(&mut self, position: Position, mask: u64, wanters: &[Wanter]) {
@@ -280,10 +320,21 @@ impl Noted {
     }
 }
 
-impl Notes for Noted {
+impl Notes for Noted<'_> {
     fn is_decided(&self, instance: &Instance) -> bool {
         let decided = instance.record.decided(instance.index);
         decided.map_or(self.undecided, |decided| self.deciding.has(decided))
+    }
+
+    fn is_pruned(&self, insn: &Known) -> bool {
+        self.pruned.has(insn.address)
+    }
+
+    fn hands_on(&mut self, instance: &Instance) {
+        self.slice.pruned += 1;
+        let decided = instance.record.decided(instance.index);
+        let wanter = decided.map_or_else(Wanter::default, |decided| self.decider(decided));
+        self.decides(instance, wanter);
     }
 
     fn belongs(&mut self, instance: &Instance, cause: Cause) -> Wanter {

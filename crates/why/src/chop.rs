@@ -96,6 +96,8 @@ struct Found {
     criterion: Criterion,
     forward: Vec<Slice>,
     chop: Vec<Slice>,
+    /// Some of the source, or of what was made of it, is what was asked about.
+    is_direct: bool,
 }
 
 impl Found {
@@ -106,7 +108,7 @@ impl Found {
         // The traces are gone through more than once.
         let each = args.view.memory() / 2 / lineage.regions(subject).count();
         lineage.regions(subject).for_each(|region| region.keep_decoded(each));
-        let forward = lineage.forward(subject, source, options)?.found()?;
+        let mut forward = lineage.forward(subject, source, &criterion, options)?.found()?;
         let mut only: Vec<Positions> =
             forward.iter().map(|slice| slice.positions.clone()).collect();
         if args.independent {
@@ -115,7 +117,7 @@ impl Found {
                 _ => Source::Input(sources::Streams::Named, None),
             };
             // There may be no other input than the source.
-            let of_input = lineage.forward(subject, &inputs, options)?.slices;
+            let of_input = lineage.forward(subject, &inputs, &criterion, options)?.slices;
             let whole = lineage.backward(subject, &criterion, None, options)?;
             for ((only, whole), of_input) in only.iter_mut().zip(whole).zip(of_input) {
                 let independent = whole.positions.without(only).without(&of_input.positions);
@@ -126,11 +128,13 @@ impl Found {
         for (chop, forward) in chop.iter_mut().zip(&forward) {
             chop.passed_over.extend(&forward.passed_over);
         }
-        Ok(Found { lineage, criterion, forward, chop })
+        let depending = std::mem::take(&mut forward[0].inherited);
+        let is_direct = depending.iter().any(|there| criterion.has(&there.area));
+        Ok(Found { lineage, criterion, forward, chop, is_direct })
     }
 
     fn check(&self, from: &str, to: &str, view: &ViewArgs) -> Result<(), Failure> {
-        if self.chop.iter().any(|chop| chop.count > 0) {
+        if self.is_direct || self.chop.iter().any(|chop| chop.count > 0) {
             return Ok(());
         }
         let besides = match (view.thin, view.data) {
@@ -142,6 +146,10 @@ impl Found {
     }
 
     fn shown(mut self, subject: &mut Subject, view: &ViewArgs) -> Result<Shown, Failure> {
-        self.lineage.shown(subject, "why.chop/1", &self.chop, view)
+        let mut shown = self.lineage.shown(subject, "why.chop/1", &self.chop, view)?;
+        if self.is_direct && self.chop.iter().all(|chop| chop.count == 0) {
+            shown.left_out.push("nothing lies between: it is used there as it was".to_owned());
+        }
+        Ok(shown)
     }
 }

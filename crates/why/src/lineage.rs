@@ -62,11 +62,13 @@ impl Lineage {
         [subject].into_iter().chain(ancestors).map(|subject| &subject.traced.region)
     }
 
-    /// What depends on a source: of the first of them on to the process itself.
+    /// What depends on a source: of the first of them on to the process itself, where it goes on up to
+    /// a criterion.
     pub fn forward(
         &mut self,
         subject: &mut Subject,
         source: &Source,
+        criterion: &Criterion,
         options: Options,
     ) -> Result<Depending, Failure> {
         let mut slices: Vec<Slice> = Vec::new();
@@ -76,6 +78,8 @@ impl Lineage {
         let first = self.0.len();
         for number in (0..=first).rev() {
             let call = number.checked_sub(1).map(|number| self.0[number].call.clone());
+            let end = call.as_ref().unwrap_or(criterion);
+            let until = end.position + u64::from(call.is_some());
             let subject = match number.checked_sub(1) {
                 Some(number) => &mut self.0[number].subject,
                 None => &mut *subject,
@@ -95,11 +99,11 @@ impl Lineage {
                 let begun = Criterion { thread, inherited, undecided, ..Criterion::default() };
                 sources.insert(0, begun);
             }
-            if let Some(call) = &call {
-                sources.iter_mut().for_each(|source| source.until = call.position + 1);
+            for source in &mut sources {
+                source.until = until;
+                source.pruned.clone_from(&end.pruned);
             }
-            let inherited_by = call.as_ref().map(|call| call.thread);
-            let options = Options { inherited_by, ..options };
+            let options = Options { inherited_by: Some(end.thread), ..options };
             let mut slice = subject.timed(|region| region.forward_of(&sources, options))?;
             handed_on = call.map(|call| {
                 let undecided =

@@ -79,8 +79,12 @@ impl Origins {
             .map(|memory| address(scene, memory))
             .collect();
         let parts = told.parts.iter().flat_map(|part| part.lanes.iter().chain(&part.whole));
+        // Flags that it may leave as they were it does not use.
+        let flags = cells::CARRY..cells::DIRECTION + 1;
+        let leaves_flags = insn.rflags_read() == 0;
         for place in parts.chain(&told.decides) {
             match place {
+                Place::Cells(cells) if leaves_flags && flags.contains(&cells.start) => {}
                 Place::Cells(cells) => origins.cells.push(cells.clone()),
                 Place::Memory { operand, bytes } => {
                     let start = addresses[*operand];

@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -138,6 +138,10 @@ fn main() {
     trials.push(Trial::test("killing the supervisor leaves no target", || {
         killed(|why| only_child(why).unwrap_or(why))
     }));
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let name = format!("{signal} ends a slice while it is traced");
+        trials.push(Trial::test(name, move || interrupted(signal)));
+    }
     for script in SCRIPTS {
         trials.push(Trial::test(script.name, || same_as_natively(script)));
     }
@@ -218,6 +222,32 @@ fn killed(whom: fn(Pid) -> Pid) -> Result<(), Failed> {
     }
     let expected = if whom == pid { Ended::Signal(Signal::SIGKILL) } else { Ended::Status(125) };
     if ended == Some(expected) { Ok(()) } else { Err(format!("{ended:?} after SIGKILL").into()) }
+}
+
+/// Interrupts `why` while it traces a long recording.
+fn interrupted(signal: Signal) -> Result<(), Failed> {
+    const LONG: &str = "my $s = 0; $s += $_ for 1 .. 20000000; print $s";
+    let directory = tempfile::tempdir()?;
+    let recording = directory.path().join("long").display().to_string();
+    let words = ["record", "-o", &recording, "--", "/usr/bin/perl", "-e", LONG];
+    if !Command::new(WHY).args(words).stdout(Stdio::null()).status()?.success() {
+        return Err("the program could not be recorded".into());
+    }
+    let job = Job::new(WHY).args(["slice", &recording, "stdout:0"]);
+    let (dir, mark) = (run::fresh_dir(&job)?, Mark::new());
+    let mut why = run::command(&job, dir.path(), &mark).stdin(Stdio::null()).spawn()?;
+    let derived = Path::new(&recording).join("derived");
+    let traces = until(|| fs::read_dir(&derived).is_ok_and(|mut files| files.next().is_some()));
+    kill(Pid::from_raw(why.id().cast_signed()), signal)?;
+    let ended = run::wait(&mut why, PATIENCE, &mark).map(Ended::from);
+    leftover::none_left(&mark)?;
+    if !traces {
+        return Err("it did not begin to trace".into());
+    }
+    match ended == Some(Ended::Signal(signal)) {
+        true => Ok(()),
+        false => Err(format!("{ended:?} after {signal}").into()),
+    }
 }
 
 fn only_child(pid: Pid) -> Option<Pid> {

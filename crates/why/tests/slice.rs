@@ -22,6 +22,22 @@ fn text(bytes: &[u8]) -> String {
 
 impl Recorded {
     fn new(name: &str, compiler: &[&str], arguments: &[&str]) -> Recorded {
+        let built = Recorded::built(name, compiler);
+        built.record(arguments);
+        built
+    }
+
+    /// Recorded with more in its environment.
+    fn recorded_with(name: &str, environment: &[(&str, &str)]) -> Recorded {
+        let built = Recorded::built(name, &["-g", "-O0"]);
+        let program = built.program.to_str().unwrap();
+        let mut record = built.command(&["record", "--", program]);
+        let recorded = record.envs(environment.iter().copied()).output().unwrap();
+        assert_ne!(recorded.status.code(), Some(125), "{}", text(&recorded.stderr));
+        built
+    }
+
+    fn built(name: &str, compiler: &[&str]) -> Recorded {
         let directory = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slice").join(name);
         let program = directory.path().join(name.split('.').next().unwrap());
@@ -29,9 +45,7 @@ impl Recorded {
         cc.args(compiler).arg(&source).arg("-o").arg(&program).args(["-pthread", "-lm"]);
         let built = cc.output().unwrap();
         assert!(built.status.success(), "{}", text(&built.stderr));
-        let recorded = Recorded { directory, source, program };
-        recorded.record(arguments);
-        recorded
+        Recorded { directory, source, program }
     }
 
     fn record(&self, arguments: &[&str]) {
@@ -41,8 +55,14 @@ impl Recorded {
     }
 
     fn why(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
         let recordings = self.directory.path().join("recordings");
-        Command::new(WHY).args(arguments).env("WHY_DIR", recordings).output().unwrap()
+        let mut why = Command::new(WHY);
+        why.args(arguments).env("WHY_DIR", recordings);
+        why
     }
 
     fn json(&self, arguments: &[&str]) -> Value {
@@ -353,6 +373,30 @@ fn chops_begin_in_the_process_that_was_forked() {
         let unread = forked.refused(&["chop", "--from", "input", "--to", &to_child], 1);
         assert!(unread.contains("read neither its standard input"), "{unread}");
     }
+}
+
+/// The linker looks at the whole environment, and decides by it to start the program.
+#[test]
+fn what_the_linker_does_with_the_environment_is_not_looked_into() {
+    let recorded = Recorded::recorded_with("environment.c", &[("BIAS", "7"), ("OTHER", "8")]);
+    let answer = recorded.json(&["chop", "--from=env:BIAS", "--to=crash"]);
+    assert_eq!(recorded.comments(&answer), set(&["asked", "told", "step"]));
+    let said = recorded.refused(&["chop", "--from=env:OTHER", "--to=crash"], 1);
+    assert!(said.contains("nothing leads from env:OTHER to crash"), "{said}");
+}
+
+#[test]
+fn what_was_asked_about_may_use_a_source_itself() {
+    let recorded = Recorded::recorded_with("environment.c", &[("BIAS", "7")]);
+    let step = format!("--from={}:step", recorded.place("step"));
+    let answer = recorded.json(&["chop", &step, "--to=crash"]);
+    assert!(recorded.comments(&answer).is_empty());
+    assert!(answer["left_out"].to_string().contains("nothing lies between"), "{answer}");
+    let told = answer["answer"]["told"].as_str().unwrap();
+    assert!(told.ends_with(&recorded.place("crash")), "{told}");
+    // A division leaves flags as they were, or not: it does not use them.
+    let answer = recorded.json(&["slice", "crash", "--data"]);
+    assert_eq!(recorded.comments(&answer), set(&["asked", "crash", "step", "told"]));
 }
 
 #[test]

@@ -88,7 +88,7 @@ struct Sizes {
 
 impl Sizes {
     fn of(subject: &mut Subject, found: &mut Found, args: &Args) -> Result<Sizes, Failure> {
-        let Found { lineage, criterion, forward, chop } = found;
+        let Found { lineage, criterion, forward, chop, .. } = found;
         let options = Options { count_only: true, ..args.view.options() };
         let backward = lineage.backward(subject, criterion, None, options)?;
         let mut executed = Vec::new();

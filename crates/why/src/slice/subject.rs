@@ -284,7 +284,10 @@ impl Subject {
             Some(Ok(ValueSeen::Memory { bytes, .. })) if bytes.len() == 1 => {
                 format!("{}: {:#04x} {:?}", self.question, bytes[0], char::from(bytes[0]))
             }
-            _ => format!("{}: {}", self.question, self.answer.position),
+            _ => {
+                let place = self.place.pc.map(|pc| self.sources().told(pc)).unwrap_or_default();
+                format!("{}: {}  {place}", self.question, self.answer.position)
+            }
         }
     }
 
