@@ -50,7 +50,8 @@ impl ShownRace {
     }
 }
 
-/// Races between lines, each pair once.
+/// Races between lines, each pair once. What happens where nothing of the program's own is shown on
+/// either side, as when threads end, is the libraries' own affair.
 pub fn shown(
     races: &[Race],
     region: &Region,
@@ -59,6 +60,10 @@ pub fn shown(
 ) -> Vec<ShownRace> {
     let mut shown: Vec<((Place, Place), ShownRace)> = Vec::new();
     for race in races {
+        let parties = [&race.write, &race.read].map(|of| of.site.unwrap_or(of.address));
+        if sources.lines(parties).is_empty() {
+            continue;
+        }
         let mut place = |of: &Party| sources.place_of(of.site.unwrap_or(of.address)).clone();
         let between = (place(&race.write), place(&race.read));
         let party = |of: &Party, place: &Place| ShownParty {

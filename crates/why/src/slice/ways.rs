@@ -215,13 +215,15 @@ impl Ways for MappedWays {
         addresses
     }
 
-    /// What has source of the program's own; of a program without any, all of its code.
+    /// What has source of the program's own; of a program without any, all of its code but for that
+    /// through which others are called, which is part of the call.
     fn is_shown(&self, address: u64) -> bool {
         self.located(address).is_some_and(|located| {
             let module = &located.module;
             let is_only_code = || self.is_program(module) && !module.image.has_lines();
-            module.own_line(module.linked(address)).is_some()
-                || *located.is_only_code.get_or_init(is_only_code)
+            let at = module.linked(address);
+            module.own_line(at).is_some()
+                || *located.is_only_code.get_or_init(is_only_code) && !module.image.is_stub(at)
         })
     }
 
