@@ -29,6 +29,40 @@ pub struct Member {
     pub offset: u16,
 }
 
+/// Some of the next bytes of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes {
+    pub at: Member,
+    pub mask: u64,
+}
+
+impl Bytes {
+    /// The same bytes, those that lie near each other together.
+    pub fn together(mut all: Vec<Bytes>) -> Vec<Bytes> {
+        all.sort_unstable_by_key(|bytes| (bytes.at.family, bytes.at.offset));
+        let mut together: Vec<Bytes> = Vec::new();
+        for bytes in all {
+            if !together.last_mut().is_some_and(|last| last.takes(bytes)) {
+                together.push(bytes);
+            }
+        }
+        together
+    }
+
+    /// Takes in others that are not before these, if there is room.
+    fn takes(&mut self, Bytes { at, mask }: Bytes) -> bool {
+        if at.family != self.at.family {
+            return false;
+        }
+        let distance = u32::from(at.offset - self.at.offset);
+        let has_room = distance <= mask.leading_zeros();
+        if has_room {
+            self.mask |= mask << distance;
+        }
+        has_room
+    }
+}
+
 impl Families {
     /// None if not all accesses have a fixed size.
     pub fn of(accesses: &[Planned]) -> Option<Families> {
@@ -110,5 +144,20 @@ mod tests {
         let starts: Vec<u64> = accesses.iter().map(at).collect();
         let bases: Vec<u64> = families.bases(&starts).collect();
         assert_eq!(bases, [stack - 8, stack + 4088, other, other + 4093]);
+    }
+
+    #[test]
+    fn bytes_that_lie_near_each_other_go_together() {
+        let bytes = |family, offset, mask| Bytes { at: Member { family, offset }, mask };
+        let all = vec![
+            bytes(1, 8, 0xff),
+            bytes(0, 56, 0xff),
+            bytes(0, 0, 0x0f),
+            bytes(0, 57, 0xff),
+            bytes(1, 4, 0xf0),
+            bytes(0, 2, 0xff),
+        ];
+        let together = [bytes(0, 0, 0xff << 56 | 0x3ff), bytes(0, 57, 0xff), bytes(1, 4, 0xff0)];
+        assert_eq!(Bytes::together(all), together);
     }
 }

@@ -4,7 +4,7 @@ use crate::backward::Area;
 use crate::control::Position;
 use crate::course;
 use crate::events::{Alike, Record};
-use crate::families::Member;
+use crate::families::{Bytes, Member};
 use crate::memory::each_bit;
 use crate::patterns::{MOST, Pattern, Test};
 use crate::reasons::Via;
@@ -170,7 +170,7 @@ impl Shortcut {
             By::Behind | By::Aside(..) => None,
         };
         let mut more = More::default();
-        let (mut acts, mut kept) = (Vec::new(), [0; FIRST]);
+        let (mut made, mut kept) = (Vec::new(), [0; FIRST]);
         for (test, found) in tests.iter().copied().filter(|(_, found)| *found != 0) {
             match test {
                 Test::Cells { word, .. } if usize::from(word) >= FIRST => {
@@ -178,11 +178,17 @@ impl Shortcut {
                 }
                 Test::Cells { .. } => {}
                 Test::Bytes { access, offset, .. } => {
-                    let Member { family: at, offset } = pattern.place(access, offset);
-                    acts.push(Act { mask: found, wanter: Wanter::default(), at, offset });
+                    made.push(Bytes { at: pattern.place(access, offset), mask: found });
                 }
             }
         }
+        let takes = |Bytes { at: Member { family: at, offset }, mask }: Bytes| Act {
+            mask,
+            wanter: Wanter::default(),
+            at,
+            offset,
+        };
+        let mut acts: Vec<Act> = Bytes::together(made).into_iter().map(takes).collect();
         let mut ends = [acts.len() as u16; 3];
         each_bit(key.first[Key::ASIDE], |index| more.asides.push((index as usize, 0, 0)));
         for (word, mask, by) in found.cells {

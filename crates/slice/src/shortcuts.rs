@@ -8,7 +8,7 @@
 use crate::backward::Dependences;
 use crate::control::Position;
 use crate::events::{Alike, Record};
-use crate::families::Member;
+use crate::families::Bytes;
 use crate::memory::{bits, each_bit};
 use crate::once::Once;
 use crate::patterns::{Book, Pattern, Patterns, Test};
@@ -123,22 +123,6 @@ enum State {
     Known,
     /// Some of it is not looked into.
     Pruned,
-}
-
-/// Bytes of an access, and where they are in a key.
-#[derive(Clone, Copy)]
-struct Bytes {
-    mask: u64,
-    at: Member,
-    word: u16,
-    shift: u16,
-}
-
-impl Bytes {
-    #[inline(always)]
-    fn wanted(&self, alike: &Alike, wanted: &Wanted) -> u64 {
-        wanted.memory.some_at(alike.place(self.at), self.mask)
-    }
 }
 
 impl<'a> Shortcuts<'a> {
@@ -303,8 +287,7 @@ fn find(ways: &[Shortcut], recent: &mut [u8; RECENT], key: &Key) -> Option<usize
 impl Known {
     fn of(tests: &[Test], pattern: &Pattern) -> Known {
         let mut cells = [0; FIRST];
-        let (mut others, mut bytes, mut far) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut word, mut shift) = (Key::BYTES as u16, 0);
+        let (mut others, mut made) = (Vec::new(), Vec::new());
         for test in tests {
             match *test {
                 Test::Cells { word, mask } => match cells.get_mut(usize::from(word)) {
@@ -312,21 +295,13 @@ impl Known {
                     None => others.push((word, mask)),
                 },
                 Test::Bytes { access, offset, size } => {
-                    if shift + size > 64 {
-                        (word, shift) = (word + 1, 0);
-                    }
-                    let (mask, at) = (bits(size.into()), pattern.place(access, offset));
-                    let own = Bytes { mask, at, word, shift };
-                    let is_far = usize::from(word) >= Key::BYTES + PACKED;
-                    if is_far {
-                        far.push(own)
-                    } else {
-                        bytes.push(own)
-                    }
-                    shift += size;
+                    let at = pattern.place(access, offset);
+                    made.push(Bytes { at, mask: bits(size.into()) });
                 }
             }
         }
+        let mut bytes = Bytes::together(made);
+        let far = bytes.split_off(bytes.len().min(PACKED));
         let (others, bytes, far) = (others.into(), bytes.into(), far.into());
         let (ways, recent) = (Vec::new(), [0; RECENT]);
         let all = bits(pattern.count as u32);
@@ -348,9 +323,9 @@ impl Known {
         first[Key::DECIDE] = decide;
         first[Key::ASIDE] = aside;
         first[Key::BYTES..].fill(0);
-        for own in &self.bytes {
-            let found = own.wanted(alike, wanted);
-            first[usize::from(own.word)] |= found << own.shift;
+        for (word, own) in first[Key::BYTES..].iter_mut().zip(&self.bytes) {
+            let found = wanted.memory.some_at(alike.place(own.at), own.mask);
+            *word = found;
             any |= found;
         }
         key.rest.clear();
@@ -360,7 +335,7 @@ impl Known {
             any |= found;
         }
         for own in &self.far {
-            let found = own.wanted(alike, wanted);
+            let found = wanted.memory.some_at(alike.place(own.at), own.mask);
             key.rest.push(found);
             any |= found;
         }
