@@ -22,7 +22,7 @@ use why_trace::{
 };
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the trace holds a record that nobody knows")]
+#[error("the trace that was kept holds a record that nobody knows")]
 pub struct Unknown;
 
 /// Where the threads are, between two records.

@@ -27,7 +27,7 @@ use why_trace::packed::{Damaged, unpack};
 pub enum RegionError {
     #[error(transparent)]
     Unknown(#[from] Unknown),
-    #[error("a chunk of the trace is damaged")]
+    #[error("the trace that was kept is damaged")]
     Damaged,
     #[error("the slice takes more than {limit} MB of memory")]
     TooLarge { limit: usize },

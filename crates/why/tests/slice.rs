@@ -444,6 +444,25 @@ fn the_chop_of_an_overflow_is_a_few_lines() {
 }
 
 #[test]
+fn a_trace_that_was_damaged_is_made_anew() {
+    let recorded = Recorded::new("turns.c", &["-g", "-O0"], &[]);
+    let ask = ["slice", "end", "--data"];
+    let answer = recorded.json(&ask);
+    let recordings = recorded.directory.path().join("recordings");
+    let recording = std::fs::read_dir(&recordings).unwrap().next().unwrap().unwrap().path();
+    let files = std::fs::read_dir(recording.join("derived")).unwrap();
+    let mut files = files.map(|file| file.unwrap().path());
+    let trace = files.find(|file| file.extension().is_none()).unwrap();
+    let mut bytes = std::fs::read(&trace).unwrap();
+    // Chunks come first.
+    bytes[..64].fill(0xa5);
+    std::fs::write(&trace, bytes).unwrap();
+    let said = recorded.refused(&ask, 1);
+    assert!(said.contains("ask again, and it is made anew"), "{said}");
+    assert_eq!(recorded.json(&ask)["answer"], answer["answer"]);
+}
+
+#[test]
 fn slices_are_kept_and_loaded_and_drawn() {
     let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
     let place = format!("{}:out", recorded.place("16"));

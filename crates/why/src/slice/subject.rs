@@ -182,6 +182,10 @@ impl Subject {
             RegionError::TooLarge { .. } => no_answer(format!(
                 "{error}: allow it more with --memory, or ask for less with --region or --thin"
             )),
+            RegionError::Damaged | RegionError::Unknown(_) => {
+                traced::forget(&self.recording, self.process);
+                no_answer(format!("{error}, and was deleted: ask again, and it is made anew"))
+            }
             error => no_answer(error),
         });
         self.slicing += begun.elapsed();

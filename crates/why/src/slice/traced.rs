@@ -105,6 +105,12 @@ pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineE
     Ok(Traced { is_new: true, ..made })
 }
 
+/// What was kept of a process turned out to be damaged.
+pub fn forget(recording: &Recording, process: i32) {
+    // What cannot be deleted is found damaged again, and told again.
+    let _ = std::fs::remove_file(Kept::of(recording, process).trace);
+}
+
 /// Where a trace is kept.
 struct Kept {
     trace: PathBuf,
