@@ -132,6 +132,11 @@ impl<W: Ways> Builder<W> {
         Ok(())
     }
 
+    /// How many instructions have come, or a few less.
+    pub fn instructions(&self) -> Position {
+        self.packed.len() as Position * self.chunk + self.length
+    }
+
     fn end_chunk(&mut self) -> Result<(), RegionError> {
         self.length = 0;
         self.following.end_chunk();

@@ -144,9 +144,17 @@ pub struct Options<'a> {
     /// Tell also what is still looked for where the region began, or, forwards, touched where the
     /// slice ends: of memory, and of the registers of this thread.
     pub inherited_by: Option<u64>,
+    /// Who is told, from time to time, how many instructions have been gone over.
+    pub watch: Option<&'a dyn Fn(Position)>,
 }
 
 impl Options<'_> {
+    pub(crate) fn tell(&self, gone_over: Position) {
+        if let Some(watch) = self.watch {
+            watch(gone_over);
+        }
+    }
+
     /// Whether what decided belongs to a slice.
     pub(crate) fn decides(&self) -> bool {
         !self.data && !self.thin

@@ -72,6 +72,7 @@ impl Region {
         let chunks: Vec<usize> = (0..self.chunks.len()).rev().filter(concerned).collect();
         self.each_chunk(&chunks, |events, book| {
             search.over(events, book);
+            options.tell(criterion.position.saturating_sub(events.positions.start));
             options.check_memory(search.size() + self.kept_size())
         })?;
         let (slice, learnt) = search.finish(options.inherited_by);

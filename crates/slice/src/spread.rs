@@ -62,6 +62,7 @@ impl Region {
             events.forwards(&self.units, book, |happened| {
                 spreads.iter_mut().for_each(|spread| spread.over(happened, &mut passages));
             });
+            options.tell(events.positions.end.saturating_sub(start));
             let taken: usize = spreads.iter().map(Spread::size).sum();
             options.check_memory(taken + passages.size() + self.kept_size())
         })?;

@@ -104,7 +104,9 @@ impl Lineage {
                 source.pruned.clone_from(&end.pruned);
             }
             let options = Options { inherited_by: Some(end.thread), ..options };
-            let mut slice = subject.timed(|region| region.forward_of(&sources, options))?;
+            let mut slice = subject.timed(|region, watch| {
+                region.forward_of(&sources, Options { watch: Some(watch), ..options })
+            })?;
             handed_on = call.map(|call| {
                 let undecided =
                     slice.positions.has(call.position) && !options.data && !options.thin;
@@ -129,8 +131,10 @@ impl Lineage {
         let find = |number: usize, subject: &mut Subject, criterion: &Criterion| {
             let only = only.map(|only| &only[number]);
             let inherited_by = (number < first).then_some(subject.process as u64);
-            let options = Options { only, inherited_by, ..options };
-            subject.timed(|region| region.slice(criterion, options))
+            subject.timed(|region, watch| {
+                let watch = Some(watch);
+                region.slice(criterion, Options { only, inherited_by, watch, ..options })
+            })
         };
         let mut slices = vec![find(0, subject, criterion)?];
         for (number, Ancestor { subject, call, .. }) in (1..).zip(&mut self.0) {

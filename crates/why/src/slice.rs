@@ -84,7 +84,9 @@ fn forward(
     criterion: &Criterion,
     options: Options,
 ) -> Result<Shown, Failure> {
-    let found = subject.timed(|region| region.forward(criterion, options))?;
+    let found = subject.timed(|region, watch| {
+        region.forward(criterion, Options { watch: Some(watch), ..options })
+    })?;
     let mut shown = subject.shown(&Answered { schema: SCHEMA, slice: &found }, &args.view)?;
     if found.count == 0 {
         let when = "nothing used it from there on; a line's value is the one when the line is left";

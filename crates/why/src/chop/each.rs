@@ -69,7 +69,9 @@ impl Each {
         let sources: Vec<Vec<Criterion>> = sources.collect::<Result<_, _>>()?;
         let options = args.view.options();
         let each_time = Options { reasons: Why::Instances, count_only: false, ..options };
-        let backward = subject.timed(|region| region.slice(&found.criterion, each_time))?;
+        let backward = subject.timed(|region, watch| {
+            region.slice(&found.criterion, Options { watch: Some(watch), ..each_time })
+        })?;
         let leads_there = &backward.positions;
         let shown: HashMap<u64, u64> =
             backward.reasons.iter().map(|reason| (reason.position, shown_at(reason))).collect();

@@ -7,6 +7,7 @@ use super::traced::{self, Traced};
 use super::values::{self, Asked, Seen};
 use crate::excerpt;
 use crate::images::Images;
+use crate::progress;
 use crate::questions::answer::{Answer, ValueSeen};
 use crate::questions::{self, Failure, Stats, no_answer};
 use std::ops::Range;
@@ -172,13 +173,16 @@ impl Subject {
         Ok(pruned)
     }
 
-    /// Finds something in the trace.
+    /// Finds something in the trace, and is told how far that has come.
     pub fn timed(
         &mut self,
-        find: impl FnOnce(&Region) -> Result<Slice, RegionError>,
+        find: impl FnOnce(&Region, &dyn Fn(u64)) -> Result<Slice, RegionError>,
     ) -> Result<Slice, Failure> {
         let begun = Instant::now();
-        let found = find(&self.traced.region).map_err(|error| match error {
+        let bar = progress::of_instructions("slicing", self.traced.region.length);
+        let found = find(&self.traced.region, &|gone_over| bar.set_position(gone_over));
+        bar.finish_and_clear();
+        let found = found.map_err(|error| match error {
             RegionError::TooLarge { .. } => no_answer(format!(
                 "{error}: allow it more with --memory, or ask for less with --region or --thin"
             )),

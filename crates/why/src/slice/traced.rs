@@ -1,16 +1,20 @@
 //! The trace of a recorded process, made once in a replay and kept beside the recording.
 
 use crate::images::Images;
+use crate::progress;
 use crate::replay::{self, How};
 use crate::slice::ways::{Mapped, MappedWays};
+use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use why_engine::{EngineError, Look, Module, Observer, TraceReader};
 use why_record::files::Hash;
 use why_record::position::Moment;
 use why_record::store::Recording;
+use why_record::summary;
 use why_slice::region::{Builder, Region, RegionError};
 use why_trace::shape::{Kind, Shape};
 
@@ -85,7 +89,12 @@ pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineE
         let file = to.lock().expect("no panic").take_if(|_| of == process)?;
         let images = Images::new(Recording::open(&files).files());
         let ways = MappedWays::new(Arc::clone(&modules), images, program.clone());
-        Some(Box::new(Reader { builder: Some(Builder::create(ways, CHUNK, file)), failed: None }))
+        let builder = Some(Builder::create(ways, CHUNK, file));
+        Some(Box::new(Reader {
+            builder,
+            bar: bar(&Recording::open(&files), process),
+            failed: None,
+        }))
     };
     let mapping = Mapping { mapped, streams: Vec::new() };
     let look = Look::silently(process, Moment::End, Box::new(mapping));
@@ -186,9 +195,20 @@ impl Observer for Mapping {
     }
 }
 
+/// How far the tracing has come, if somebody watches.
+fn bar(recording: &Recording, process: i32) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let processes = summary::processes(recording).unwrap_or_default();
+    let traced = processes.iter().find(|known| known.pid == process);
+    progress::of_instructions("tracing", traced.map_or(0, |traced| traced.instructions))
+}
+
 /// Makes a region of the trace.
 struct Reader {
     builder: Option<Result<Builder<MappedWays>, RegionError>>,
+    bar: ProgressBar,
     failed: Option<RegionError>,
 }
 
@@ -219,10 +239,13 @@ impl TraceReader for Reader {
             }
         });
         read.expect("the trace is well formed");
+        let instructions = builder.instructions();
+        self.bar.set_position(instructions);
         self.failed = result.err();
     }
 
     fn finish(&mut self) -> Option<i32> {
+        self.bar.finish_and_clear();
         let finished = match (self.builder.take()?, self.failed.take()) {
             (Ok(builder), None) => match builder.finish() {
                 // It is opened from its file. The process ends before what it was is given back.
