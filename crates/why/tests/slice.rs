@@ -421,6 +421,22 @@ fn what_was_made_of_a_value_is_found_forwards() {
 }
 
 #[test]
+fn a_region_may_have_one_side() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let criterion = format!("{}:out", recorded.place("16"));
+    for region in ["..main", "..start"] {
+        let outside = recorded.refused(&["slice", &criterion, "--region", region], 1);
+        assert!(outside.contains(&format!("not in the region {region}")), "{outside}");
+    }
+    let reversed = recorded.refused(&["slice", &criterion, "--region", "end..main"], 1);
+    assert!(reversed.contains("end..main ends at"), "{reversed}");
+    let made = format!("{}:b", recorded.place("4"));
+    let until = format!("..{}", recorded.place("16"));
+    let answer = recorded.json(&["slice", &made, "--forward", "--region", &until]);
+    assert_eq!(recorded.comments(&answer), set(&["15"]));
+}
+
+#[test]
 fn text_fits_and_says_what_is_left_out() {
     let recorded = Recorded::new("overflow.c", &["-g", "-O0"], &[&"x".repeat(24)]);
     let output = recorded.why(&["slice", "crash", "--lines=1"]);

@@ -56,23 +56,23 @@ impl Subject {
         let text = question.text.to_owned();
         let answer = question.into_answer().map_err(no_answer)?;
         let place = placed(&answer)?;
-        let mut next = |side: Option<&str>| match (side, questions.next()) {
-            (Some(_), Some(question)) => {
-                placed(&question.into_answer().map_err(no_answer)?).map(Some)
-            }
-            _ => Ok(None),
+        let mut next = |side: Option<&str>| match side.and_then(|_| questions.next()) {
+            Some(question) => placed(&question.into_answer().map_err(no_answer)?).map(Some),
+            None => Ok(None),
         };
-        let from = next(before)?;
-        let until = match before {
-            Some(_) => next(behind)?,
-            None => from,
-        };
-        let from = from.filter(|_| before.is_some());
+        let (from, until) = (next(before)?, next(behind)?);
+        let told = region.unwrap_or_default();
+        if let (Some(from), Some(until)) = (from, until)
+            && until < from
+        {
+            return Err(no_answer(format!(
+                "the region {told} ends at {until}, before it begins at {from}"
+            )));
+        }
         if from.is_some_and(|from| place < from) || until.is_some_and(|until| place > until) {
             return Err(no_answer(format!(
-                "{text} is at {}, and so not in the region {}",
-                answer.position,
-                region.unwrap_or_default()
+                "{text} is at {}, and so not in the region {told}",
+                answer.position
             )));
         }
         let begun = Instant::now();
