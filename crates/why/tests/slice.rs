@@ -414,6 +414,44 @@ fn slices_are_kept_and_loaded_and_drawn() {
 }
 
 #[test]
+fn of_a_kept_slice_as_much_is_shown_as_is_wanted() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let criterion = format!("{}:out", recorded.place("16"));
+    let sliced = |options: &[&str]| recorded.why(&[&["slice"], options].concat());
+    let whole = text(&sliced(&[&criterion]).stdout);
+    sliced(&[&criterion, "--lines=1", "--save", "kept"]);
+    assert_eq!(text(&sliced(&["kept", "--load"]).stdout), whole);
+    for fewer in ["--lines=1", "--depth=1"] {
+        let again = text(&sliced(&["kept", "--load", fewer]).stdout);
+        assert_eq!(again, text(&sliced(&[&criterion, fewer]).stdout));
+        assert_ne!(again, whole);
+    }
+    let all = text(&sliced(&["kept", "--load", "--all"]).stdout);
+    assert!(all.contains("its instructions were not kept"), "{all}");
+    for other in ["--thin", "--data", "--forward", "--prune=main", "--region=main..", "--save=x"] {
+        let message = recorded.refused(&["slice", "kept", "--load", other], 2);
+        let (name, _) = other.split_once('=').unwrap_or((other, ""));
+        assert!(message.contains(&format!("with {name}, leave out --load")), "{message}");
+    }
+}
+
+#[test]
+fn what_would_show_more_lines_is_told() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let criterion = format!("{}:out", recorded.place("16"));
+    let all = recorded.json(&["slice", &criterion])["answer"]["lines"].as_array().unwrap().len();
+    let told =
+        |options: &[&str]| text(&recorded.why(&[&["slice", &criterion], options].concat()).stdout);
+    let one = told(&[&format!("--lines={}", all - 1)]);
+    assert!(one.contains(&format!("(1 more line: --lines={all} or --all)")), "{one}");
+    let shallow = told(&["--depth=1"]);
+    let more = shallow.split_once("more lines: --depth=").expect(&shallow).1;
+    let (depth, _) = more.split_once(" or --all)").expect(&shallow);
+    let deep = told(&[&format!("--depth={depth}")]);
+    assert!(!deep.contains("more line"), "{deep}");
+}
+
+#[test]
 fn what_was_made_of_a_value_is_found_forwards() {
     let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
     let answer = recorded.json(&["slice", &format!("{}:b", recorded.place("4")), "--forward"]);

@@ -13,7 +13,7 @@ use why_record::store::Recording;
 use why_slice::region::Slice;
 
 /// How much of a slice is wanted, and how it is to be shown.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct ViewArgs {
     /// Leave out what only decided that something was executed
     #[arg(long)]
@@ -162,9 +162,10 @@ impl Preface {
 }
 
 impl Shown {
-    pub fn print(&self, view: &ViewArgs) {
-        say::with(|out| self.write(view, out));
-        let mut shown = Some(self).filter(|_| view.stats);
+    pub fn print(self, view: &ViewArgs) {
+        let limited = self.limited(view);
+        say::with(|out| limited.write(view, out));
+        let mut shown = Some(&limited).filter(|_| view.stats);
         while let Some(Shown { figures, before_fork, .. }) = shown {
             eprintln!("why: {figures}");
             shown = before_fork.as_deref();

@@ -192,13 +192,15 @@ impl Subject {
     pub fn shown(&mut self, answered: &Answered, view: &ViewArgs) -> Result<Shown, Failure> {
         let slice = answered.slice;
         let lines = self.sources().fold(&slice.reasons);
-        let count = how_many(view, &lines);
+        let count = view.how_many(lines.all.iter().map(|line| line.parent));
         let begun = Instant::now();
         let region = &self.traced.region;
         let races = region.races(slice).map_err(no_answer)?;
-        let races = races::shown(&races, region, &mut self.sources(), &lines.all[..count]);
+        let races = races::shown(&races, region, &mut self.sources(), &lines.all);
         self.slicing += begun.elapsed();
-        let seen = self.seen(slice, &lines.all[..count])?;
+        // Of those that will not be shown nobody wants to know what they made.
+        let mut seen = self.seen(slice, &lines.all[..count])?;
+        seen.resize(lines.all.len(), None);
         let shown = |(line, seen): (&Line, Option<Seen>)| {
             let reason = &slice.reasons[line.reason];
             let moment = self.traced.region.moment(reason.position);
@@ -227,9 +229,9 @@ impl Subject {
             criterion: self.question.clone(),
             told: self.told(),
             thread: self.answer.thread as u64,
-            lines: lines.all[..count].iter().zip(seen).map(shown).collect(),
+            lines: lines.all.iter().zip(seen).map(shown).collect(),
             races,
-            left_out: self.left_out(slice, &lines, count),
+            left_out: self.left_out(slice, &lines),
             instances: slice.instructions.clone(),
             in_slice: slice.count,
             told_instances: if view.all { self.instances(slice) } else { Vec::new() },
@@ -315,12 +317,8 @@ impl Subject {
     }
 
     /// What is not shown, and why.
-    fn left_out(&self, slice: &Slice, lines: &Lines, shown: usize) -> Vec<String> {
+    fn left_out(&self, slice: &Slice, lines: &Lines) -> Vec<String> {
         let mut left_out = Vec::new();
-        let rest = lines.all.len() - shown;
-        if rest > 0 {
-            left_out.push(format!("{rest} more lines: --lines={} or --all", lines.all.len()));
-        }
         let (instances, of) = (slice.count, self.traced.region.length);
         left_out.push(format!("{instances} of {of} instructions that were executed belong to it"));
         if let Some((name, _)) = lines.without_source.first() {
@@ -390,18 +388,4 @@ fn program(traced: &Traced, command: &str) -> PathBuf {
     let is_it = |module: &&why_engine::Module| Path::new(&module.name).file_name() == name;
     let found = traced.modules.iter().find(is_it).map(|module| PathBuf::from(&module.name));
     found.unwrap_or_else(|| PathBuf::from(command))
-}
-
-/// How many of the lines are shown: with each all that depends on it.
-fn how_many(view: &ViewArgs, lines: &Lines) -> usize {
-    let all = lines.all.len();
-    let most = if view.all { all } else { view.lines.min(all) };
-    let Some(depth) = view.depth else {
-        return most;
-    };
-    let mut depths: Vec<usize> = Vec::new();
-    for line in &lines.all[..most] {
-        depths.push(line.parent.map_or(1, |parent| depths[parent] + 1));
-    }
-    depths.iter().position(|own| *own > depth).unwrap_or(most)
 }
