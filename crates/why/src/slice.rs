@@ -84,7 +84,17 @@ fn answer(
     }
     let mut lineage = Lineage::of(&subject, criterion, view)?;
     let slices = lineage.backward(&mut subject, criterion, None, options)?;
-    lineage.shown(&mut subject, SCHEMA, &slices, view)
+    let mut shown = lineage.shown(&mut subject, SCHEMA, &slices, view)?;
+    if slices.iter().all(|slice| slice.count == 0) {
+        let is_all = slices.iter().all(|slice| slice.pruned == 0 && slice.others_wrote == 0);
+        let nothing = match view.region {
+            Some(_) => "nothing in the region made it",
+            None => "nothing that was executed made it",
+        };
+        let more = view.besides().or(is_all.then_some(nothing));
+        shown.left_out.extend(more.map(str::to_owned));
+    }
+    Ok(shown)
 }
 
 fn forward(
@@ -139,6 +149,17 @@ impl ViewArgs {
             count_only,
             memory: Some(self.memory()),
             ..Options::default()
+        }
+    }
+
+    /// What counts besides, with other options.
+    pub fn besides(&self) -> Option<&'static str> {
+        match (self.thin, self.data) {
+            (true, _) => {
+                Some("without --thin, what selected addresses and what decided counts, too")
+            }
+            (_, true) => Some("without --data, what decided counts, too"),
+            _ => None,
         }
     }
 

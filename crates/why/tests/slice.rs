@@ -475,6 +475,19 @@ fn a_region_may_have_one_side() {
 }
 
 #[test]
+fn of_an_empty_slice_it_is_told_what_would_show_more() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    // What comes next there is a constant.
+    for option in ["--thin", "--data"] {
+        let output = recorded.why(&["slice", &recorded.place("4"), option]);
+        let shown = text(&output.stdout);
+        assert!(shown.contains(&format!("(without {option}, what")), "{shown}");
+    }
+    let decided = text(&recorded.why(&["slice", &recorded.place("4")]).stdout);
+    assert!(!decided.contains("without --"), "{decided}");
+}
+
+#[test]
 fn text_fits_and_says_what_is_left_out() {
     let recorded = Recorded::new("overflow.c", &["-g", "-O0"], &[&"x".repeat(24)]);
     let output = recorded.why(&["slice", "crash", "--lines=1"]);
