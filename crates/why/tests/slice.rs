@@ -490,9 +490,14 @@ fn of_an_empty_slice_it_is_told_what_would_show_more() {
 #[test]
 fn text_fits_and_says_what_is_left_out() {
     let recorded = Recorded::new("overflow.c", &["-g", "-O0"], &[&"x".repeat(24)]);
-    let output = recorded.why(&["slice", "crash", "--lines=1"]);
-    let shown = text(&output.stdout);
-    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let fits = |shown: &str| {
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    };
+    let long = text(&recorded.why(&["slice", "end:globals"]).stdout);
+    assert!(long.contains("…\n"), "{long}");
+    fits(&long);
+    let shown = text(&recorded.why(&["slice", "crash", "--lines=1"]).stdout);
+    fits(&shown);
     assert!(shown.contains("more lines: --lines="), "{shown}");
     assert!(shown.contains("instructions that were executed belong to it"), "{shown}");
 }

@@ -181,7 +181,7 @@ impl Shown {
             if !self.preface.text.is_empty() {
                 writeln!(out, "{}", self.preface.text)?;
             }
-            writeln!(out, "{}", self.told)?;
+            writeln!(out, "{}", text::cut(&self.told, text::COLUMNS))?;
             write!(out, "{}", text::Tree::new(&self.lines, &self.races, self.thread).text())?;
             for race in self.races.iter().filter(|race| race.line.is_none()) {
                 writeln!(out, "{}", race.told())?;
@@ -190,7 +190,7 @@ impl Shown {
                 self.write_instances(out)?;
             }
             for line in &self.left_out {
-                writeln!(out, "({line})")?;
+                write!(out, "{}", text::remark(line))?;
             }
             if let Some(before) = &self.before_fork {
                 writeln!(out)?;
