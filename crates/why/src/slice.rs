@@ -1,5 +1,6 @@
 //! `why slice`: which statements made a value, or what was made of it.
 
+mod changed;
 mod extent;
 pub mod lines;
 mod loader;

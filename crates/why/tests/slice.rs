@@ -25,13 +25,18 @@ impl Recorded {
         let directory = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slice").join(name);
         let program = directory.path().join(name.split('.').next().unwrap());
-        let mut cc = Command::new("cc");
-        cc.args(compiler).arg(&source).arg("-o").arg(&program).args(["-pthread", "-lm"]);
-        let built = cc.output().unwrap();
-        assert!(built.status.success(), "{}", text(&built.stderr));
         let recorded = Recorded { directory, source, program };
+        recorded.build(&recorded.source, compiler);
         recorded.record(arguments);
         recorded
+    }
+
+    /// Builds the program anew, of a copy of its source.
+    fn build(&self, source: &Path, compiler: &[&str]) {
+        let mut cc = Command::new("cc");
+        cc.args(compiler).arg(source).arg("-o").arg(&self.program).args(["-pthread", "-lm"]);
+        let built = cc.output().unwrap();
+        assert!(built.status.success(), "{}", text(&built.stderr));
     }
 
     fn record(&self, arguments: &[&str]) {
@@ -485,6 +490,25 @@ fn of_an_empty_slice_it_is_told_what_would_show_more() {
     }
     let decided = text(&recorded.why(&["slice", &recorded.place("4")]).stdout);
     assert!(!decided.contains("without --"), "{decided}");
+}
+
+#[test]
+fn a_source_that_was_changed_later_is_named() {
+    let changed = |recorded: &Recorded| {
+        let place = format!("{}:out", recorded.place("16"));
+        text(&recorded.why(&["slice", &place]).stdout).contains("figure.c has changed since")
+    };
+    let copy = tempfile::tempdir().unwrap();
+    let source = copy.path().join("figure.c");
+    std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slice/figure.c"), &source)
+        .unwrap();
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    recorded.build(&source, &["-g", "-O0"]);
+    recorded.record(&[]);
+    assert!(!changed(&recorded));
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    std::fs::File::options().append(true).open(&source).unwrap().set_modified(later).unwrap();
+    assert!(changed(&recorded));
 }
 
 #[test]

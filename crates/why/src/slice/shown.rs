@@ -1,5 +1,6 @@
 //! A slice as it is shown, kept and loaded.
 
+use super::changed;
 use super::lines::Kind;
 use super::races::ShownRace;
 use super::text;
@@ -178,24 +179,32 @@ impl Shown {
         } else if view.dot {
             write!(out, "{}", self.dot())?;
         } else {
-            if !self.preface.text.is_empty() {
-                writeln!(out, "{}", self.preface.text)?;
+            self.write_text(view, out)?;
+            for line in changed::told(self) {
+                write!(out, "{}", text::remark(&line))?;
             }
-            writeln!(out, "{}", text::cut(&self.told, text::COLUMNS))?;
-            write!(out, "{}", text::Tree::new(&self.lines, &self.races, self.thread).text())?;
-            for race in self.races.iter().filter(|race| race.line.is_none()) {
-                writeln!(out, "{}", race.told())?;
-            }
-            if view.all {
-                self.write_instances(out)?;
-            }
-            for line in &self.left_out {
-                write!(out, "{}", text::remark(line))?;
-            }
-            if let Some(before) = &self.before_fork {
-                writeln!(out)?;
-                before.write(view, out)?;
-            }
+        }
+        Ok(())
+    }
+
+    fn write_text(&self, view: &ViewArgs, out: &mut impl Write) -> io::Result<()> {
+        if !self.preface.text.is_empty() {
+            writeln!(out, "{}", self.preface.text)?;
+        }
+        writeln!(out, "{}", text::cut(&self.told, text::COLUMNS))?;
+        write!(out, "{}", text::Tree::new(&self.lines, &self.races, self.thread).text())?;
+        for race in self.races.iter().filter(|race| race.line.is_none()) {
+            writeln!(out, "{}", race.told())?;
+        }
+        if view.all {
+            self.write_instances(out)?;
+        }
+        for line in &self.left_out {
+            write!(out, "{}", text::remark(line))?;
+        }
+        if let Some(before) = &self.before_fork {
+            writeln!(out)?;
+            before.write_text(view, out)?;
         }
         Ok(())
     }
