@@ -535,6 +535,18 @@ fn what_cannot_be_answered_is_said_in_a_line() {
     assert!(none.contains("no variable nothing"), "{none}");
     let two = recorded.refused(&["slice", "end", "crash"], 2);
     assert!(two.contains("one value"), "{two}");
+    for words in
+        [&["slice", "nosuch", "crash"][..], &["chop", "nosuch", "--from=arg:1", "--to=end"]]
+    {
+        let message = recorded.refused(words, 1);
+        assert!(message.contains("no recording nosuch; `why ls`"), "{message}");
+    }
+    for words in [&["slice", "overflow-1"][..], &["slice", "overflow-1", "--region=main.."]] {
+        let message = recorded.refused(words, 2);
+        assert!(message.contains("overflow-1 is a recording: give a criterion"), "{message}");
+    }
+    let gone = recorded.refused(&["slice", "overflow-9"], 1);
+    assert!(gone.contains("no recording overflow-9"), "{gone}");
     let pruned = recorded.refused(&["slice", "end", "--prune", "nobody"], 1);
     assert!(pruned.contains("nobody"), "{pruned}");
     let source = recorded.refused(&["chop", "--from", "arg:7", "--to", "end"], 1);

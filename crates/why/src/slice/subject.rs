@@ -5,10 +5,12 @@ use super::races;
 use super::shown::{Answered, Instance, Preface, Shown, ShownLine, ViewArgs};
 use super::traced::{self, Traced};
 use super::values::{self, Asked, Seen};
+use crate::criterion::{self, Code, Place};
 use crate::excerpt;
 use crate::images::Images;
 use crate::questions::answer::{Answer, ValueSeen};
 use crate::questions::{self, Failure, Stats, no_answer};
+use crate::recordings;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -39,14 +41,14 @@ pub struct Subject {
 
 impl Subject {
     pub fn of(words: &[String], region: Option<&str>) -> Result<Subject, Failure> {
+        questions::more_than_recording(words)?;
         let (before, behind) = sides(region)?;
         let sides = [before, behind].into_iter().flatten();
         let all: Vec<String> = words.iter().cloned().chain(sides.map(str::to_owned)).collect();
         let (recording, mut questions) = questions::understand(&all)?;
         excerpt::refuse(&recording, "does not know what made a value").map_err(no_answer)?;
         if questions.len() != 1 + [before, behind].iter().flatten().count() {
-            let two = "a slice is of one value: give one criterion, behind the recording's name";
-            return Err(Failure::Misused(two.to_owned()));
+            return Err(several(words));
         }
         let process = questions[0].process;
         let mut stats = Stats::default();
@@ -351,6 +353,24 @@ impl Subject {
             ));
         }
         left_out
+    }
+}
+
+/// Why some words are not one criterion, behind a recording's name or not.
+fn several(words: &[String]) -> Failure {
+    let one = "a slice is of one value: give one criterion, behind the recording's name";
+    let misused = || Failure::Misused(one.to_owned());
+    let is_function = |word: &str| {
+        matches!(
+            criterion::parse(word),
+            Ok(criterion::Criterion { place: Place::Code(Code::Function(_), None), value: None })
+        )
+    };
+    match words {
+        [first, _] if is_function(first) => {
+            recordings::find(Some(Path::new(first))).map_or_else(no_answer, |_| misused())
+        }
+        _ => misused(),
     }
 }
 
