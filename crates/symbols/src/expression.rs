@@ -135,6 +135,10 @@ impl Parser<'_> {
     }
 
     fn name_or_number(&mut self) -> Result<Expression> {
+        if self.eat("-") {
+            let number = self.word()?.parse().map(|number: i64| Expression::Number(-number));
+            return number.or_else(|_| no(format!("{}: behind - stands no number", self.text)));
+        }
         let mut name = self.word()?;
         if let Ok(number) = name.parse() {
             return Ok(Expression::Number(number));
@@ -290,6 +294,7 @@ mod tests {
             ("a . b", "a.b"),
             ("(*p).f", "p->f"),
             ("a[3].b", "a[3].b"),
+            ("p[-1]", "p[-1]"),
             ("*p", "*p"),
             ("*a.b[i]", "*a.b[i]"),
             ("(*a)[1]", "(*a)[1]"),
@@ -302,7 +307,7 @@ mod tests {
             assert_eq!(parsed.to_string(), told, "{text}");
         }
         let deep = "*".repeat(100_000) + "p";
-        for wrong in ["", "a.", "a[", "a[1", "(a", "a b", "->x", "a..b", &deep] {
+        for wrong in ["", "a.", "a[", "a[1", "(a", "a b", "->x", "a..b", "p[-i]", "p[--1]", &deep] {
             assert!(wrong.parse::<Expression>().is_err(), "{wrong}");
         }
     }

@@ -7,6 +7,7 @@
 
 mod call_sites;
 mod called;
+mod close_names;
 mod code;
 mod evaluate;
 mod expression;
@@ -33,6 +34,7 @@ mod value;
 mod variables;
 
 pub use called::Called;
+pub use close_names::CloseNames;
 pub use evaluate::{Origin, Unknown};
 pub use expression::{Expression, NoExpression};
 pub use functions::Entry;

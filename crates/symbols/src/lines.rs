@@ -30,6 +30,8 @@ pub struct LineSearch {
     pub file_is_known: bool,
     /// The first line behind it from which code was made.
     pub next_line: Option<u64>,
+    /// The last line from which code was made.
+    pub last_line: Option<u64>,
     /// The files of this name that have code there.
     pub files: BTreeSet<String>,
 }
@@ -143,6 +145,7 @@ impl LineTable {
                 continue;
             }
             found.file_is_known = true;
+            found.last_line = found.last_line.max(Some(row.line));
             if row.line == line {
                 found.addresses.insert(LinkAddress(row.address));
                 found.files.insert(self.file(row.file));
@@ -200,6 +203,7 @@ impl Image {
         found.addresses.extend(behind);
         found.files.extend(here.files);
         found.file_is_known |= here.file_is_known;
+        found.last_line = found.last_line.max(here.last_line);
         let nearest = [found.next_line, here.next_line].into_iter().flatten().min();
         found.next_line = nearest;
     }

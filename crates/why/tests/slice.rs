@@ -512,6 +512,13 @@ fn a_source_that_was_changed_later_is_named() {
 }
 
 #[test]
+fn a_program_without_symbols_is_told_from_one_without_a_function() {
+    let recorded = Recorded::new("figure.c", &["-O0", "-s"], &[]);
+    let message = recorded.refused(&["slice", "main:%rax"], 1);
+    assert!(message.contains("no symbols; give a position, stdout:N"), "{message}");
+}
+
+#[test]
 fn text_fits_and_says_what_is_left_out() {
     let recorded = Recorded::new("overflow.c", &["-g", "-O0"], &[&"x".repeat(24)]);
     let fits = |shown: &str| {
@@ -531,6 +538,15 @@ fn what_cannot_be_answered_is_said_in_a_line() {
     let recorded = Recorded::new("overflow.c", &["-g", "-O2", "-fno-inline"], &["fits"]);
     let never = recorded.refused(&["slice", "overflow.c:9999:x"], 1);
     assert!(never.contains("line 9999"), "{never}");
+    assert!(never.contains("the last line is 23"), "{never}");
+    for words in ["overflow.c", "overflow.c:work"] {
+        let message = recorded.refused(&["slice", words], 1);
+        assert!(message.contains("give FILE:LINE, such as overflow.c:"), "{message}");
+    }
+    let close = recorded.refused(&["slice", "mian:%rax"], 1);
+    assert!(close.contains("no function mian in what was mapped; did you mean main?"), "{close}");
+    let byte = recorded.refused(&["slice", "stdout:-1"], 2);
+    assert!(byte.contains("the first is stdout:0"), "{byte}");
     let none = recorded.refused(&["slice", "end:nothing"], 1);
     assert!(none.contains("no variable nothing"), "{none}");
     let two = recorded.refused(&["slice", "end", "crash"], 2);
