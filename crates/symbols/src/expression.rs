@@ -223,12 +223,19 @@ impl Evaluator<'_> {
     /// The innermost variable of that name.
     fn named(&self, name: &str) -> Result<Value> {
         let variables = self.modules.variables(self.memory, self.frame, self.function);
+        let names = variables.iter().map(|variable| variable.name.clone()).collect();
         if let Some(variable) = variables.into_iter().rev().find(|v| v.name == name) {
-            return variable.value.map_err(|unknown| NoExpression(format!("{name} is {unknown}")));
+            return variable.value.map_err(|unknown| {
+                let hint = self.modules.elsewhere(self.frame, self.function, name, unknown);
+                NoExpression(format!("{name} is {unknown}{hint}"))
+            });
         }
         match self.modules.global(self.memory, self.frame.lookup(), name) {
             Some(value) => value.map_err(|unknown| NoExpression(format!("{name} is {unknown}"))),
-            None => no(format!("there is no variable {name} here")),
+            None => {
+                let hint = self.modules.beside(self.frame, name, names);
+                no(format!("there is no variable {name} here{hint}"))
+            }
         }
     }
 

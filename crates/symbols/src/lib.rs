@@ -13,6 +13,7 @@ mod evaluate;
 mod expression;
 mod format;
 mod functions;
+mod hints;
 mod image;
 mod landings;
 mod lines;

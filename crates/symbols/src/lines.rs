@@ -208,6 +208,23 @@ impl Image {
         found.next_line = nearest;
     }
 
+    /// The lines that are never left for the next one but within some code.
+    pub(crate) fn lines_left(&self, unit: &Unit, code: &[Range<u64>]) -> Vec<SourceLine> {
+        let table = self.lines.of(&self.units, unit);
+        let mut all_within: HashMap<(u64, u64), bool> = HashMap::new();
+        for pair in table.rows.windows(2).filter(|pair| !pair[0].end) {
+            let [line, next] = [&pair[0], &pair[1]].map(|row| (row.file, row.line));
+            // Code that only stands behind it, such as that behind a return, is not all within.
+            let holds = |code: &Range<u64>| pair.iter().all(|row| code.contains(&row.address));
+            let within = code.iter().any(holds);
+            if line != next || pair[1].end {
+                *all_within.entry(line).or_insert(true) &= within;
+            }
+        }
+        let left = all_within.into_iter().filter(|((_, line), within)| *within && *line != 0);
+        left.map(|((file, line), _)| SourceLine { file: table.file(file), line }).collect()
+    }
+
     /// Where the function that an address lies in goes on with other lines than the
     /// address's own.
     pub fn ways_off_line(&self, address: LinkAddress) -> Vec<LinkAddress> {

@@ -519,6 +519,36 @@ fn a_program_without_symbols_is_told_from_one_without_a_function() {
 }
 
 #[test]
+fn what_is_known_of_variables_is_told_where_one_has_no_value() {
+    let asked = |recorded: &Recorded, place: &str, variable: &str| {
+        recorded.refused(&["slice", &format!("{}:{variable}", recorded.place(place))], 1)
+    };
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    for (wrong, right) in [("shwon", "shown"), ("ouut", "out")] {
+        let message = asked(&recorded, "16", wrong);
+        assert!(message.contains(&format!("here; did you mean {right}?")), "{message}");
+    }
+    let message = asked(&recorded, "16", "nothing");
+    assert!(message.contains("here; there are argc, argv, a, b and shown"), "{message}");
+    let recorded = Recorded::new("figure.c", &["-g1", "-O0"], &[]);
+    let message = asked(&recorded, "16", "shown");
+    assert!(message.contains("figure tells of lines, but of no variables"), "{message}");
+    let recorded = Recorded::new("figure.c", &["-g", "-gsplit-dwarf", "-O0"], &[]);
+    for file in std::fs::read_dir(recorded.directory.path()).unwrap().flatten() {
+        if file.path().extension().is_some_and(|extension| extension == "dwo") {
+            std::fs::remove_file(file.path()).unwrap();
+        }
+    }
+    let message = asked(&recorded, "16", "shown");
+    assert!(message.contains(".dwo is missing, which tells of variables"), "{message}");
+    let recorded = Recorded::new("figure.c", &["-g", "-O2"], &[]);
+    let message = recorded.refused(&["slice", "main:a"], 1);
+    let (_, line) = message.trim().split_once("should have a value at figure.c:").expect(&message);
+    let there = recorded.why(&["print", &format!("figure.c:{line}:a")]);
+    assert!(there.status.success(), "{}", text(&there.stderr));
+}
+
+#[test]
 fn text_fits_and_says_what_is_left_out() {
     let recorded = Recorded::new("overflow.c", &["-g", "-O0"], &[&"x".repeat(24)]);
     let fits = |shown: &str| {
