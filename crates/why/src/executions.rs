@@ -9,6 +9,9 @@ use why_record::position::Position;
 use why_record::registers::RIP;
 use why_symbols::{CloseNames, Image, LineSearch, LinkAddress};
 
+/// How the message ends that says so of code that is there.
+pub const NEVER: &str = "was never executed";
+
 /// What is known of some code once a recording has been replayed.
 #[derive(Debug, Default)]
 pub struct Counted {
@@ -94,7 +97,7 @@ impl Counted {
             (_, Some(number)) if self.times > 0 => {
                 format!("{code} was executed only {}, and not {number}", times(self.times))
             }
-            _ if self.is_known => format!("{code} was never executed"),
+            _ if self.is_known => format!("{code} {NEVER}"),
             (Code::Line { file, .. }, _) if !self.file_is_known => format!(
                 "no code that was executed was made from a file {file}; was the program built \
                  with -g?"

@@ -4,6 +4,7 @@ mod changed;
 mod extent;
 pub mod lines;
 mod loader;
+mod near;
 mod races;
 pub mod shown;
 pub mod subject;

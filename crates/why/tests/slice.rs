@@ -512,6 +512,15 @@ fn a_source_that_was_changed_later_is_named() {
 }
 
 #[test]
+fn near_code_that_was_never_executed_what_was_is_named() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let message = recorded.refused(&["slice", &recorded.place("8")], 1);
+    let [before, behind] = ["6", "9"].map(|comment| recorded.place(comment));
+    let near = format!("never executed; the nearest lines that were are {before} and {behind}");
+    assert!(message.contains(&near), "{message}");
+}
+
+#[test]
 fn a_program_without_symbols_is_told_from_one_without_a_function() {
     let recorded = Recorded::new("figure.c", &["-O0", "-s"], &[]);
     let message = recorded.refused(&["slice", "main:%rax"], 1);

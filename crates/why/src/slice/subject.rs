@@ -1,12 +1,14 @@
 //! What a slice is of: a value at a moment of a recorded process, and the process's trace.
 
 use super::lines::{Kind, Line, Lines, Sources};
+use super::near;
 use super::races;
 use super::shown::{Answered, Instance, Preface, Shown, ShownLine, ViewArgs};
 use super::traced::{self, Traced};
 use super::values::{self, Asked, Seen};
 use crate::criterion::{self, Code, Place};
 use crate::excerpt;
+use crate::executions;
 use crate::images::Images;
 use crate::questions::answer::{Answer, ValueSeen};
 use crate::questions::{self, Failure, Stats, no_answer};
@@ -56,7 +58,15 @@ impl Subject {
         let mut questions = questions.into_iter();
         let question = questions.next().expect("there is one");
         let text = question.text.to_owned();
-        let answer = question.into_answer().map_err(no_answer)?;
+        let asked_code = match &question.criterion.place {
+            Place::Code(code, _) => Some(code.clone()),
+            _ => None,
+        };
+        let answer = question.into_answer().map_err(|message| {
+            let never = message.ends_with(executions::NEVER);
+            let near = asked_code.filter(|_| never).map(|code| near(&recording, process, &code));
+            no_answer(message + &near.unwrap_or_default())
+        })?;
         let place = placed(&answer)?;
         let mut next = |side: Option<&str>| match side.and_then(|_| questions.next()) {
             Some(question) => placed(&question.into_answer().map_err(no_answer)?).map(Some),
@@ -354,6 +364,15 @@ impl Subject {
         }
         left_out
     }
+}
+
+/// What was executed near code that never was. A slice of it would need the trace, too.
+fn near(recording: &Recording, process: i32, code: &Code) -> String {
+    let Ok(traced) = traced::of_process(recording, process) else { return String::new() };
+    let command = recording.manifest().map(|manifest| manifest.command).unwrap_or_default();
+    let program = program(&traced, command.first().map_or("", String::as_str));
+    let mut images = Images::new(recording.files());
+    near::told(code, &traced, &mut Sources::new(&traced.modules, &mut images, &program))
 }
 
 /// Why some words are not one criterion, behind a recording's name or not.
