@@ -125,14 +125,15 @@ impl LineTable {
         self.files.get(&index).cloned().unwrap_or_else(|| "??".to_owned())
     }
 
+    /// The numbers of the files that a path means.
+    fn meant(&self, file: &str) -> Vec<u64> {
+        let meant = self.files.iter().filter(|(_, path)| is_path_meant(path, file));
+        meant.map(|(index, _)| *index).collect()
+    }
+
     /// Adds where statements of a line begin: where code of it follows on code of another.
     fn search(&self, file: &str, line: u64, found: &mut LineSearch) {
-        let meant: Vec<u64> = self
-            .files
-            .iter()
-            .filter(|(_, path)| is_path_meant(path, file))
-            .map(|(index, _)| *index)
-            .collect();
+        let meant = self.meant(file);
         if meant.is_empty() {
             return;
         }
@@ -206,6 +207,26 @@ impl Image {
         found.last_line = found.last_line.max(here.last_line);
         let nearest = [found.next_line, here.next_line].into_iter().flatten().min();
         found.next_line = nearest;
+    }
+
+    /// The code that was made from a file.
+    pub fn code_of_file(&self, file: &str) -> Vec<Range<LinkAddress>> {
+        let mut found: Vec<Range<LinkAddress>> = Vec::new();
+        for unit in self.units.all() {
+            let table = self.lines.of(&self.units, &unit);
+            let meant = table.meant(file);
+            for pair in table.rows.windows(2) {
+                let code = LinkAddress(pair[0].address)..LinkAddress(pair[1].address);
+                if pair[0].end || !meant.contains(&pair[0].file) || code.is_empty() {
+                    continue;
+                }
+                match found.last_mut() {
+                    Some(last) if last.end == code.start => last.end = code.end,
+                    _ => found.push(code),
+                }
+            }
+        }
+        found
     }
 
     /// The lines that are never left for the next one but within some code.

@@ -464,6 +464,17 @@ fn what_was_made_of_a_value_is_found_forwards() {
 }
 
 #[test]
+fn a_source_is_pruned_by_its_name() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let whole = recorded.comments(&recorded.json(&["slice", "end:out"]));
+    assert!(whole.contains("15"), "{whole:?}");
+    let answer = recorded.json(&["slice", "end:out", "--prune", "figure.c"]);
+    let pruned = recorded.comments(&answer);
+    assert!(!pruned.contains("15"), "{pruned:?}");
+    assert!(answer["left_out"].to_string().contains("pruned, were not looked into"), "{answer}");
+}
+
+#[test]
 fn a_region_may_have_one_side() {
     let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
     let criterion = format!("{}:out", recorded.place("16"));
@@ -604,6 +615,9 @@ fn what_cannot_be_answered_is_said_in_a_line() {
     assert!(gone.contains("no recording overflow-9"), "{gone}");
     let pruned = recorded.refused(&["slice", "end", "--prune", "nobody"], 1);
     assert!(pruned.contains("nobody"), "{pruned}");
+    assert!(pruned.contains("source or mapped file"), "{pruned}");
+    let unmapped = recorded.refused(&["slice", "end:0x0+8"], 1);
+    assert!(unmapped.contains("no memory is mapped at 0x0"), "{unmapped}");
     let source = recorded.refused(&["chop", "--from", "arg:7", "--to", "end"], 1);
     assert!(source.contains("1 arguments"), "{source}");
     let input = recorded.refused(&["chop", "--from", "input", "--to", "end"], 1);

@@ -122,7 +122,7 @@ impl<'a> Sources<'a> {
         Sources { modules, known, places, by_place, program }
     }
 
-    /// The ranges of code that a name stands for: a file or a function.
+    /// The ranges of code that a name stands for: a mapped file, a source or a function.
     pub fn code_named(&self, name: &str) -> Vec<Range<u64>> {
         let mut found = Vec::new();
         for module in &self.modules {
@@ -130,7 +130,9 @@ impl<'a> Sources<'a> {
                 found.push(module.range.clone());
             } else {
                 let functions = module.image.search_function(name);
-                let ranges = functions.iter().filter_map(|at| module.image.extent(*at));
+                let functions = functions.iter().filter_map(|at| module.image.extent(*at));
+                let of_source = module.image.code_of_file(name);
+                let ranges = functions.chain(of_source);
                 found.extend(
                     ranges.map(|range| module.mapped(range.start)..module.mapped(range.end)),
                 );

@@ -24,7 +24,7 @@ pub struct ViewArgs {
     #[arg(long)]
     pub thin: bool,
 
-    /// Do not look into these functions or files: they made what they made
+    /// Do not look into these functions, sources or mapped files: they made what they made
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub prune: Vec<String>,
 

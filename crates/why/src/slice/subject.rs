@@ -134,6 +134,14 @@ impl Subject {
                 self.question
             )));
         }
+        if let Some(Ok(ValueSeen::Memory { address, bytes })) = &self.answer.value
+            && bytes.is_empty()
+        {
+            return Err(Failure::NoAnswer(format!(
+                "{}: no memory is mapped at {address:#x} then",
+                self.question
+            )));
+        }
         Ok(Criterion {
             from: self.position(self.from)?.unwrap_or(0),
             until: self.position(self.until)?.unwrap_or(u64::MAX),
@@ -175,8 +183,7 @@ impl Subject {
             let found = sources.code_named(name);
             if found.is_empty() {
                 return Err(Failure::NoAnswer(format!(
-                    "there is no function or file {name} in what was mapped, so it cannot be \
-                     pruned"
+                    "there is no function, source or mapped file {name}, so it cannot be pruned"
                 )));
             }
             pruned.extend(found);
