@@ -135,6 +135,10 @@ impl Parser<'_> {
     }
 
     fn name_or_number(&mut self) -> Result<Expression> {
+        if self.eat("-") {
+            let number = self.word()?.parse().map(|number: i64| Expression::Number(-number));
+            return number.or_else(|_| no(format!("{}: behind - stands no number", self.text)));
+        }
         let mut name = self.word()?;
         if let Ok(number) = name.parse() {
             return Ok(Expression::Number(number));
@@ -219,12 +223,19 @@ impl Evaluator<'_> {
     /// The innermost variable of that name.
     fn named(&self, name: &str) -> Result<Value> {
         let variables = self.modules.variables(self.memory, self.frame, self.function);
+        let names = variables.iter().map(|variable| variable.name.clone()).collect();
         if let Some(variable) = variables.into_iter().rev().find(|v| v.name == name) {
-            return variable.value.map_err(|unknown| NoExpression(format!("{name} is {unknown}")));
+            return variable.value.map_err(|unknown| {
+                let hint = self.modules.elsewhere(self.frame, self.function, name, unknown);
+                NoExpression(format!("{name} is {unknown}{hint}"))
+            });
         }
         match self.modules.global(self.memory, self.frame.lookup(), name) {
             Some(value) => value.map_err(|unknown| NoExpression(format!("{name} is {unknown}"))),
-            None => no(format!("there is no variable {name} here")),
+            None => {
+                let hint = self.modules.beside(self.frame, name, names);
+                no(format!("there is no variable {name} here{hint}"))
+            }
         }
     }
 
@@ -290,6 +301,7 @@ mod tests {
             ("a . b", "a.b"),
             ("(*p).f", "p->f"),
             ("a[3].b", "a[3].b"),
+            ("p[-1]", "p[-1]"),
             ("*p", "*p"),
             ("*a.b[i]", "*a.b[i]"),
             ("(*a)[1]", "(*a)[1]"),
@@ -302,7 +314,7 @@ mod tests {
             assert_eq!(parsed.to_string(), told, "{text}");
         }
         let deep = "*".repeat(100_000) + "p";
-        for wrong in ["", "a.", "a[", "a[1", "(a", "a b", "->x", "a..b", &deep] {
+        for wrong in ["", "a.", "a[", "a[1", "(a", "a b", "->x", "a..b", "p[-i]", "p[--1]", &deep] {
             assert!(wrong.parse::<Expression>().is_err(), "{wrong}");
         }
     }

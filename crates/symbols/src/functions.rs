@@ -125,6 +125,11 @@ impl Image {
         Some(LinkAddress(symbol.address))
     }
 
+    /// The names of functions by the linker's tables, without the arguments of templates.
+    pub fn function_names(&self) -> impl Iterator<Item = String> {
+        self.symbols.functions().map(|symbol| without_arguments(&readable(&symbol.name)))
+    }
+
     /// Where functions begin that have this name, or end with it behind `::`.
     pub fn search_function(&self, asked: &str) -> BTreeSet<Entry> {
         let mut found: BTreeSet<(bool, Entry)> = BTreeSet::new();

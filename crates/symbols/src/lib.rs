@@ -7,11 +7,13 @@
 
 mod call_sites;
 mod called;
+mod close_names;
 mod code;
 mod evaluate;
 mod expression;
 mod format;
 mod functions;
+mod hints;
 mod image;
 mod landings;
 mod lines;
@@ -33,6 +35,7 @@ mod value;
 mod variables;
 
 pub use called::Called;
+pub use close_names::CloseNames;
 pub use evaluate::{Origin, Unknown};
 pub use expression::{Expression, NoExpression};
 pub use functions::Entry;

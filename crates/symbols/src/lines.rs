@@ -30,6 +30,8 @@ pub struct LineSearch {
     pub file_is_known: bool,
     /// The first line behind it from which code was made.
     pub next_line: Option<u64>,
+    /// The last line from which code was made.
+    pub last_line: Option<u64>,
     /// The files of this name that have code there.
     pub files: BTreeSet<String>,
 }
@@ -123,14 +125,15 @@ impl LineTable {
         self.files.get(&index).cloned().unwrap_or_else(|| "??".to_owned())
     }
 
+    /// The numbers of the files that a path means.
+    fn meant(&self, file: &str) -> Vec<u64> {
+        let meant = self.files.iter().filter(|(_, path)| is_path_meant(path, file));
+        meant.map(|(index, _)| *index).collect()
+    }
+
     /// Adds where statements of a line begin: where code of it follows on code of another.
     fn search(&self, file: &str, line: u64, found: &mut LineSearch) {
-        let meant: Vec<u64> = self
-            .files
-            .iter()
-            .filter(|(_, path)| is_path_meant(path, file))
-            .map(|(index, _)| *index)
-            .collect();
+        let meant = self.meant(file);
         if meant.is_empty() {
             return;
         }
@@ -143,6 +146,7 @@ impl LineTable {
                 continue;
             }
             found.file_is_known = true;
+            found.last_line = found.last_line.max(Some(row.line));
             if row.line == line {
                 found.addresses.insert(LinkAddress(row.address));
                 found.files.insert(self.file(row.file));
@@ -200,8 +204,46 @@ impl Image {
         found.addresses.extend(behind);
         found.files.extend(here.files);
         found.file_is_known |= here.file_is_known;
+        found.last_line = found.last_line.max(here.last_line);
         let nearest = [found.next_line, here.next_line].into_iter().flatten().min();
         found.next_line = nearest;
+    }
+
+    /// The code that was made from a file.
+    pub fn code_of_file(&self, file: &str) -> Vec<Range<LinkAddress>> {
+        let mut found: Vec<Range<LinkAddress>> = Vec::new();
+        for unit in self.units.all() {
+            let table = self.lines.of(&self.units, &unit);
+            let meant = table.meant(file);
+            for pair in table.rows.windows(2) {
+                let code = LinkAddress(pair[0].address)..LinkAddress(pair[1].address);
+                if pair[0].end || !meant.contains(&pair[0].file) || code.is_empty() {
+                    continue;
+                }
+                match found.last_mut() {
+                    Some(last) if last.end == code.start => last.end = code.end,
+                    _ => found.push(code),
+                }
+            }
+        }
+        found
+    }
+
+    /// The lines that are never left for the next one but within some code.
+    pub(crate) fn lines_left(&self, unit: &Unit, code: &[Range<u64>]) -> Vec<SourceLine> {
+        let table = self.lines.of(&self.units, unit);
+        let mut all_within: HashMap<(u64, u64), bool> = HashMap::new();
+        for pair in table.rows.windows(2).filter(|pair| !pair[0].end) {
+            let [line, next] = [&pair[0], &pair[1]].map(|row| (row.file, row.line));
+            // Code that only stands behind it, such as that behind a return, is not all within.
+            let holds = |code: &Range<u64>| pair.iter().all(|row| code.contains(&row.address));
+            let within = code.iter().any(holds);
+            if line != next || pair[1].end {
+                *all_within.entry(line).or_insert(true) &= within;
+            }
+        }
+        let left = all_within.into_iter().filter(|((_, line), within)| *within && *line != 0);
+        left.map(|((file, line), _)| SourceLine { file: table.file(file), line }).collect()
     }
 
     /// Where the function that an address lies in goes on with other lines than the

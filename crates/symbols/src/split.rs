@@ -11,6 +11,16 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+fn text(bytes: Bytes) -> Option<String> {
+    Some(bytes.to_string_lossy().ok()?.into_owned())
+}
+
+/// The file that the rest of a skeleton was put in.
+pub fn own_file(skeleton: &Unit) -> Option<PathBuf> {
+    let name = skeleton.dwarf.attr_string(skeleton, skeleton.dwo_name().ok()??).ok()?;
+    Some(PathBuf::from(text(name)?))
+}
+
 pub struct Split {
     /// The program's own file.
     program: PathBuf,
@@ -60,9 +70,7 @@ impl Split {
 
     /// Where the compiler put it, or beside the program.
     fn of_own_file(&self, skeleton: &Unit) -> Option<Dwarf> {
-        let text = |bytes: Bytes| Some(bytes.to_string_lossy().ok()?.into_owned());
-        let name = skeleton.dwarf.attr_string(skeleton, skeleton.dwo_name().ok()??).ok()?;
-        let name = PathBuf::from(text(name)?);
+        let name = own_file(skeleton)?;
         let directory = skeleton.comp_dir.clone().and_then(text).unwrap_or_default();
         let beside = self.program.with_file_name(name.file_name()?);
         let places = [Path::new(&directory).join(&name), beside];

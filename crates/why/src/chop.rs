@@ -137,11 +137,7 @@ impl Found {
         if self.is_direct || self.chop.iter().any(|chop| chop.count > 0) {
             return Ok(());
         }
-        let besides = match (view.thin, view.data) {
-            (true, _) => "; without --thin, what selected addresses and what decided counts, too",
-            (_, true) => "; without --data, what decided counts, too",
-            _ => "",
-        };
+        let besides = view.besides().map_or(String::new(), |more| format!("; {more}"));
         Err(no_answer(format!("nothing leads from {from} to {to}{besides}")))
     }
 

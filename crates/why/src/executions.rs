@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 use why_engine::{Module, Scene};
 use why_record::position::Position;
 use why_record::registers::RIP;
-use why_symbols::{Image, LineSearch, LinkAddress};
+use why_symbols::{CloseNames, Image, LineSearch, LinkAddress};
+
+/// How the message ends that says so of code that is there.
+pub const NEVER: &str = "was never executed";
 
 /// What is known of some code once a recording has been replayed.
 #[derive(Debug, Default)]
@@ -17,6 +20,11 @@ pub struct Counted {
     is_known: bool,
     file_is_known: bool,
     next_line: Option<u64>,
+    last_line: Option<u64>,
+    /// Functions with nearly that name.
+    close_names: CloseNames,
+    /// Whether the program, which is mapped first, has any function with a name.
+    has_names: Option<bool>,
     /// Files that are meant, and have code of the line.
     files: BTreeSet<String>,
 }
@@ -25,16 +33,37 @@ impl Counted {
     /// Where the code begins, as far as it is in a file.
     pub fn look_for(&mut self, code: &Code, image: &Image) -> BTreeSet<LinkAddress> {
         match code {
-            Code::Function(name) => image.search_function(name),
+            Code::Function(name) => {
+                let found = image.search_function(name);
+                if found.is_empty() {
+                    self.look_beside(name, image);
+                }
+                self.has_names.get_or_insert_with(|| {
+                    !found.is_empty() || image.function_names().next().is_some()
+                });
+                found
+            }
             Code::Line { file, line } => {
                 let mut search = LineSearch::default();
                 image.search_line(file, *line, &mut search);
                 self.file_is_known |= search.file_is_known;
                 let next = [self.next_line, search.next_line];
                 self.next_line = next.into_iter().flatten().min();
+                self.last_line = self.last_line.max(search.last_line);
                 self.files.extend(search.files);
                 search.addresses
             }
+        }
+    }
+
+    /// What may be meant by a name that no function has.
+    fn look_beside(&mut self, name: &str, image: &Image) {
+        self.close_names.add(name, image.function_names());
+        if name.contains('.') {
+            let mut search = LineSearch::default();
+            image.search_line(name, 0, &mut search);
+            self.file_is_known |= search.file_is_known;
+            self.next_line = self.next_line.or(search.next_line);
         }
     }
 
@@ -68,17 +97,30 @@ impl Counted {
             (_, Some(number)) if self.times > 0 => {
                 format!("{code} was executed only {}, and not {number}", times(self.times))
             }
-            _ if self.is_known => format!("{code} was never executed"),
+            _ if self.is_known => format!("{code} {NEVER}"),
             (Code::Line { file, .. }, _) if !self.file_is_known => format!(
                 "no code that was executed was made from a file {file}; was the program built \
                  with -g?"
             ),
-            (Code::Line { line, .. }, _) => match self.next_line {
-                Some(next) => format!("there is no code of line {line}; the next line is {next}"),
-                None => format!("there is no code of line {line}, nor of any behind it"),
+            (Code::Line { line, .. }, _) => match (self.next_line, self.last_line) {
+                (Some(next), _) => {
+                    format!("there is no code of line {line}; the next line is {next}")
+                }
+                (None, last) => format!(
+                    "there is no code of line {line}, nor of any behind it; the last line is {}",
+                    last.unwrap_or(0)
+                ),
             },
+            (Code::Function(name), _) if self.file_is_known => format!(
+                "{name} is a file, and no function: give FILE:LINE, such as {name}:{}",
+                self.next_line.unwrap_or(1)
+            ),
+            (Code::Function(name), _) if self.has_names == Some(false) => format!(
+                "there is no function {name}: the program has no symbols; give a position, \
+                 stdout:N, crash or end"
+            ),
             (Code::Function(name), _) => {
-                format!("there is no function {name} in what was mapped")
+                format!("there is no function {name} in what was mapped{}", self.close_names.told())
             }
         }
     }

@@ -49,8 +49,25 @@ impl Failure {
     }
 }
 
+/// A recording alone says nothing of what is asked about it.
+pub fn more_than_recording(words: &[String]) -> Result<(), Failure> {
+    match words {
+        [only]
+            if names_recording(only) && !only.contains(':') && criterion::parse(only).is_ok() =>
+        {
+            recordings::find(Some(Path::new(only))).map_err(no_answer)?;
+            Err(Failure::Misused(format!(
+                "{only} is a recording: give a criterion behind it, such as crash, FILE:LINE or \
+                 end:VARIABLE"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The recording that is meant by some words, and what is asked about it.
 pub fn understand(words: &[String]) -> Result<(Recording, Vec<Question<'_>>), Failure> {
+    more_than_recording(words)?;
     let (name, texts) = split_words(words);
     // What can be told without a recording is told first.
     for text in texts {

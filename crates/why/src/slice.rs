@@ -1,7 +1,10 @@
 //! `why slice`: which statements made a value, or what was made of it.
 
+mod changed;
+mod extent;
 pub mod lines;
 mod loader;
+mod near;
 mod races;
 pub mod shown;
 pub mod subject;
@@ -38,7 +41,7 @@ pub struct Args {
     save: Option<String>,
 
     /// Show a slice that was kept; the criterion is its name
-    #[arg(long, conflicts_with_all = ["forward", "save"])]
+    #[arg(long)]
     load: bool,
 
     #[command(flatten)]
@@ -57,29 +60,47 @@ fn slice(args: &Args) -> Result<Shown, Failure> {
     let subject = Subject::of(&args.words, args.view.region.as_deref())?;
     let recording = subject.recording.clone();
     let criterion = subject.criterion(&args.view)?;
-    let shown = answer(args, subject, &criterion)?;
-    if let Some(name) = &args.save {
-        shown.save(&recording, name)?;
-    }
+    let Some(name) = &args.save else {
+        return answer(args, &args.view, subject, &criterion);
+    };
+    // What is kept has all lines: how many are shown may be another number each time.
+    let whole = ViewArgs { lines: usize::MAX, depth: None, ..args.view.clone() };
+    let shown = answer(args, &whole, subject, &criterion)?;
+    shown.save(&recording, name)?;
     Ok(shown)
 }
 
 /// The slice in the process that was asked about, and in those that it is a copy of.
-fn answer(args: &Args, mut subject: Subject, criterion: &Criterion) -> Result<Shown, Failure> {
-    let options = args.view.options();
+fn answer(
+    args: &Args,
+    view: &ViewArgs,
+    mut subject: Subject,
+    criterion: &Criterion,
+) -> Result<Shown, Failure> {
+    let options = view.options();
     // What is kept has them all.
     let count_only = options.count_only && args.save.is_none();
     let options = Options { count_only, ..options };
     if args.forward {
-        return forward(args, &mut subject, criterion, options);
+        return forward(view, &mut subject, criterion, options);
     }
-    let mut lineage = Lineage::of(&subject, criterion, &args.view)?;
+    let mut lineage = Lineage::of(&subject, criterion, view)?;
     let slices = lineage.backward(&mut subject, criterion, None, options)?;
-    lineage.shown(&mut subject, SCHEMA, &slices, &args.view)
+    let mut shown = lineage.shown(&mut subject, SCHEMA, &slices, view)?;
+    if slices.iter().all(|slice| slice.count == 0) {
+        let is_all = slices.iter().all(|slice| slice.pruned == 0 && slice.others_wrote == 0);
+        let nothing = match view.region {
+            Some(_) => "nothing in the region made it",
+            None => "nothing that was executed made it",
+        };
+        let more = view.besides().or(is_all.then_some(nothing));
+        shown.left_out.extend(more.map(str::to_owned));
+    }
+    Ok(shown)
 }
 
 fn forward(
-    args: &Args,
+    view: &ViewArgs,
     subject: &mut Subject,
     criterion: &Criterion,
     options: Options,
@@ -87,7 +108,7 @@ fn forward(
     let found = subject.timed(|region, watch| {
         region.forward(criterion, Options { watch: Some(watch), ..options })
     })?;
-    let mut shown = subject.shown(&Answered { schema: SCHEMA, slice: &found }, &args.view)?;
+    let mut shown = subject.shown(&Answered { schema: SCHEMA, slice: &found }, view)?;
     if found.count == 0 {
         let when = "nothing used it from there on; a line's value is the one when the line is left";
         shown.left_out.push(when.to_owned());
@@ -96,6 +117,22 @@ fn forward(
 }
 
 fn load(args: &Args) -> Result<Shown, Failure> {
+    let view = &args.view;
+    let others = [
+        ("--forward", args.forward),
+        ("--save", args.save.is_some()),
+        ("--thin", view.thin),
+        ("--data", view.data),
+        ("--prune", !view.prune.is_empty()),
+        ("--region", view.region.is_some()),
+        ("--memory", view.memory.is_some()),
+    ];
+    if let Some((option, _)) = others.iter().find(|(_, given)| *given) {
+        return Err(Failure::Misused(format!(
+            "a kept slice is what it was made: with {option}, leave out --load and give the \
+             criterion"
+        )));
+    }
     let (recording, name) = match args.words.as_slice() {
         [recording, name] => (Some(recording.as_ref()), name),
         [name] => (None, name),
@@ -116,6 +153,17 @@ impl ViewArgs {
             count_only,
             memory: Some(self.memory()),
             ..Options::default()
+        }
+    }
+
+    /// What counts besides, with other options.
+    pub fn besides(&self) -> Option<&'static str> {
+        match (self.thin, self.data) {
+            (true, _) => {
+                Some("without --thin, what selected addresses and what decided counts, too")
+            }
+            (_, true) => Some("without --data, what decided counts, too"),
+            _ => None,
         }
     }
 

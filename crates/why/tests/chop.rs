@@ -327,6 +327,22 @@ fn what_cannot_be_done_is_said_in_a_line() {
 }
 
 #[test]
+fn how_much_was_read_is_told_where_no_more_was() {
+    let setting = Setting::new();
+    setting.build(
+        "reads",
+        "#include <stdio.h>\nint main(void) {\n  char text[8] = {0};\n\
+         return fread(text, 1, 8, stdin) ? text[0] : 1;\n}\n",
+    );
+    setting.write("in", b"hello");
+    let input = File::open(setting.path("in")).unwrap();
+    setting.command(&["record", "--", "./reads"]).stdin(input).output().unwrap();
+    let (status, said) = setting.refused(&["chop", "--from", "input:99-100", "--to", "end:%rdi"]);
+    assert_eq!(status, 1);
+    assert!(said.contains("were never read; 5 bytes of it were"), "{said}");
+}
+
+#[test]
 fn who_loses_patience_keeps_what_is_done() {
     let setting = Setting::new();
     setting.build(

@@ -41,11 +41,17 @@ impl Recorded {
         let directory = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slice").join(name);
         let program = directory.path().join(name.split('.').next().unwrap());
+        let built = Recorded { directory, source, program };
+        built.build(&built.source, compiler);
+        built
+    }
+
+    /// Builds the program anew, of a copy of its source.
+    fn build(&self, source: &Path, compiler: &[&str]) {
         let mut cc = Command::new("cc");
-        cc.args(compiler).arg(&source).arg("-o").arg(&program).args(["-pthread", "-lm"]);
+        cc.args(compiler).arg(source).arg("-o").arg(&self.program).args(["-pthread", "-lm"]);
         let built = cc.output().unwrap();
         assert!(built.status.success(), "{}", text(&built.stderr));
-        Recorded { directory, source, program }
     }
 
     fn record(&self, arguments: &[&str]) {
@@ -477,6 +483,44 @@ fn slices_are_kept_and_loaded_and_drawn() {
 }
 
 #[test]
+fn of_a_kept_slice_as_much_is_shown_as_is_wanted() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let criterion = format!("{}:out", recorded.place("16"));
+    let sliced = |options: &[&str]| recorded.why(&[&["slice"], options].concat());
+    let whole = text(&sliced(&[&criterion]).stdout);
+    sliced(&[&criterion, "--lines=1", "--save", "kept"]);
+    assert_eq!(text(&sliced(&["kept", "--load"]).stdout), whole);
+    for fewer in ["--lines=1", "--depth=1"] {
+        let again = text(&sliced(&["kept", "--load", fewer]).stdout);
+        assert_eq!(again, text(&sliced(&[&criterion, fewer]).stdout));
+        assert_ne!(again, whole);
+    }
+    let all = text(&sliced(&["kept", "--load", "--all"]).stdout);
+    assert!(all.contains("its instructions were not kept"), "{all}");
+    for other in ["--thin", "--data", "--forward", "--prune=main", "--region=main..", "--save=x"] {
+        let message = recorded.refused(&["slice", "kept", "--load", other], 2);
+        let (name, _) = other.split_once('=').unwrap_or((other, ""));
+        assert!(message.contains(&format!("with {name}, leave out --load")), "{message}");
+    }
+}
+
+#[test]
+fn what_would_show_more_lines_is_told() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let criterion = format!("{}:out", recorded.place("16"));
+    let all = recorded.json(&["slice", &criterion])["answer"]["lines"].as_array().unwrap().len();
+    let told =
+        |options: &[&str]| text(&recorded.why(&[&["slice", &criterion], options].concat()).stdout);
+    let one = told(&[&format!("--lines={}", all - 1)]);
+    assert!(one.contains(&format!("(1 more line: --lines={all} or --all)")), "{one}");
+    let shallow = told(&["--depth=1"]);
+    let more = shallow.split_once("more lines: --depth=").expect(&shallow).1;
+    let (depth, _) = more.split_once(" or --all)").expect(&shallow);
+    let deep = told(&[&format!("--depth={depth}")]);
+    assert!(!deep.contains("more line"), "{deep}");
+}
+
+#[test]
 fn what_was_made_of_a_value_is_found_forwards() {
     let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
     let answer = recorded.json(&["slice", &format!("{}:b", recorded.place("4")), "--forward"]);
@@ -484,11 +528,121 @@ fn what_was_made_of_a_value_is_found_forwards() {
 }
 
 #[test]
+fn a_source_is_pruned_by_its_name() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let whole = recorded.comments(&recorded.json(&["slice", "end:out"]));
+    assert!(whole.contains("15"), "{whole:?}");
+    let answer = recorded.json(&["slice", "end:out", "--prune", "figure.c"]);
+    let pruned = recorded.comments(&answer);
+    assert!(!pruned.contains("15"), "{pruned:?}");
+    assert!(answer["left_out"].to_string().contains("pruned, were not looked into"), "{answer}");
+}
+
+#[test]
+fn a_region_may_have_one_side() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let criterion = format!("{}:out", recorded.place("16"));
+    for region in ["..main", "..start"] {
+        let outside = recorded.refused(&["slice", &criterion, "--region", region], 1);
+        assert!(outside.contains(&format!("not in the region {region}")), "{outside}");
+    }
+    let reversed = recorded.refused(&["slice", &criterion, "--region", "end..main"], 1);
+    assert!(reversed.contains("end..main ends at"), "{reversed}");
+    let made = format!("{}:b", recorded.place("4"));
+    let until = format!("..{}", recorded.place("16"));
+    let answer = recorded.json(&["slice", &made, "--forward", "--region", &until]);
+    assert_eq!(recorded.comments(&answer), set(&["15"]));
+}
+
+#[test]
+fn of_an_empty_slice_it_is_told_what_would_show_more() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    // What comes next there is a constant.
+    for option in ["--thin", "--data"] {
+        let output = recorded.why(&["slice", &recorded.place("4"), option]);
+        let shown = text(&output.stdout);
+        assert!(shown.contains(&format!("(without {option}, what")), "{shown}");
+    }
+    let decided = text(&recorded.why(&["slice", &recorded.place("4")]).stdout);
+    assert!(!decided.contains("without --"), "{decided}");
+}
+
+#[test]
+fn a_source_that_was_changed_later_is_named() {
+    let changed = |recorded: &Recorded| {
+        let place = format!("{}:out", recorded.place("16"));
+        text(&recorded.why(&["slice", &place]).stdout).contains("figure.c has changed since")
+    };
+    let copy = tempfile::tempdir().unwrap();
+    let source = copy.path().join("figure.c");
+    std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slice/figure.c"), &source)
+        .unwrap();
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    recorded.build(&source, &["-g", "-O0"]);
+    recorded.record(&[]);
+    assert!(!changed(&recorded));
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    std::fs::File::options().append(true).open(&source).unwrap().set_modified(later).unwrap();
+    assert!(changed(&recorded));
+}
+
+#[test]
+fn near_code_that_was_never_executed_what_was_is_named() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let message = recorded.refused(&["slice", &recorded.place("8")], 1);
+    let [before, behind] = ["6", "9"].map(|comment| recorded.place(comment));
+    let near = format!("never executed; the nearest lines that were are {before} and {behind}");
+    assert!(message.contains(&near), "{message}");
+}
+
+#[test]
+fn a_program_without_symbols_is_told_from_one_without_a_function() {
+    let recorded = Recorded::new("figure.c", &["-O0", "-s"], &[]);
+    let message = recorded.refused(&["slice", "main:%rax"], 1);
+    assert!(message.contains("no symbols; give a position, stdout:N"), "{message}");
+}
+
+#[test]
+fn what_is_known_of_variables_is_told_where_one_has_no_value() {
+    let asked = |recorded: &Recorded, place: &str, variable: &str| {
+        recorded.refused(&["slice", &format!("{}:{variable}", recorded.place(place))], 1)
+    };
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    for (wrong, right) in [("shwon", "shown"), ("ouut", "out")] {
+        let message = asked(&recorded, "16", wrong);
+        assert!(message.contains(&format!("here; did you mean {right}?")), "{message}");
+    }
+    let message = asked(&recorded, "16", "nothing");
+    assert!(message.contains("here; there are argc, argv, a, b and shown"), "{message}");
+    let recorded = Recorded::new("figure.c", &["-g1", "-O0"], &[]);
+    let message = asked(&recorded, "16", "shown");
+    assert!(message.contains("figure tells of lines, but of no variables"), "{message}");
+    let recorded = Recorded::new("figure.c", &["-g", "-gsplit-dwarf", "-O0"], &[]);
+    for file in std::fs::read_dir(recorded.directory.path()).unwrap().flatten() {
+        if file.path().extension().is_some_and(|extension| extension == "dwo") {
+            std::fs::remove_file(file.path()).unwrap();
+        }
+    }
+    let message = asked(&recorded, "16", "shown");
+    assert!(message.contains(".dwo is missing, which tells of variables"), "{message}");
+    let recorded = Recorded::new("figure.c", &["-g", "-O2"], &[]);
+    let message = recorded.refused(&["slice", "main:a"], 1);
+    let (_, line) = message.trim().split_once("should have a value at figure.c:").expect(&message);
+    let there = recorded.why(&["print", &format!("figure.c:{line}:a")]);
+    assert!(there.status.success(), "{}", text(&there.stderr));
+}
+
+#[test]
 fn text_fits_and_says_what_is_left_out() {
     let recorded = Recorded::new("overflow.c", &["-g", "-O0"], &[&"x".repeat(24)]);
-    let output = recorded.why(&["slice", "crash", "--lines=1"]);
-    let shown = text(&output.stdout);
-    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let fits = |shown: &str| {
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    };
+    let long = text(&recorded.why(&["slice", "end:globals"]).stdout);
+    assert!(long.contains("…\n"), "{long}");
+    fits(&long);
+    let shown = text(&recorded.why(&["slice", "crash", "--lines=1"]).stdout);
+    fits(&shown);
     assert!(shown.contains("more lines: --lines="), "{shown}");
     assert!(shown.contains("instructions that were executed belong to it"), "{shown}");
 }
@@ -498,12 +652,36 @@ fn what_cannot_be_answered_is_said_in_a_line() {
     let recorded = Recorded::new("overflow.c", &["-g", "-O2", "-fno-inline"], &["fits"]);
     let never = recorded.refused(&["slice", "overflow.c:9999:x"], 1);
     assert!(never.contains("line 9999"), "{never}");
+    assert!(never.contains("the last line is 23"), "{never}");
+    for words in ["overflow.c", "overflow.c:work"] {
+        let message = recorded.refused(&["slice", words], 1);
+        assert!(message.contains("give FILE:LINE, such as overflow.c:"), "{message}");
+    }
+    let close = recorded.refused(&["slice", "mian:%rax"], 1);
+    assert!(close.contains("no function mian in what was mapped; did you mean main?"), "{close}");
+    let byte = recorded.refused(&["slice", "stdout:-1"], 2);
+    assert!(byte.contains("the first is stdout:0"), "{byte}");
     let none = recorded.refused(&["slice", "end:nothing"], 1);
     assert!(none.contains("no variable nothing"), "{none}");
     let two = recorded.refused(&["slice", "end", "crash"], 2);
     assert!(two.contains("one value"), "{two}");
+    for words in
+        [&["slice", "nosuch", "crash"][..], &["chop", "nosuch", "--from=arg:1", "--to=end"]]
+    {
+        let message = recorded.refused(words, 1);
+        assert!(message.contains("no recording nosuch; `why ls`"), "{message}");
+    }
+    for words in [&["slice", "overflow-1"][..], &["slice", "overflow-1", "--region=main.."]] {
+        let message = recorded.refused(words, 2);
+        assert!(message.contains("overflow-1 is a recording: give a criterion"), "{message}");
+    }
+    let gone = recorded.refused(&["slice", "overflow-9"], 1);
+    assert!(gone.contains("no recording overflow-9"), "{gone}");
     let pruned = recorded.refused(&["slice", "end", "--prune", "nobody"], 1);
     assert!(pruned.contains("nobody"), "{pruned}");
+    assert!(pruned.contains("source or mapped file"), "{pruned}");
+    let unmapped = recorded.refused(&["slice", "end:0x0+8"], 1);
+    assert!(unmapped.contains("no memory is mapped at 0x0"), "{unmapped}");
     let source = recorded.refused(&["chop", "--from", "arg:7", "--to", "end"], 1);
     assert!(source.contains("1 arguments"), "{source}");
     let input = recorded.refused(&["chop", "--from", "input", "--to", "end"], 1);

@@ -155,13 +155,14 @@ fn input(
     range: Option<&RangeInclusive<u64>>,
 ) -> Result<Sought, Failure> {
     let mut names: Vec<&str> = Vec::new();
-    let mut found = Vec::new();
+    let (mut found, mut end) = (Vec::new(), 0);
     for input in streams.inputs(&subject.recording, &subject.traced)? {
         let name = subject.traced.stream(input.stream).unwrap_or("standard input");
         if !names.contains(&name) {
             names.push(name);
         }
         let size = input.bytes.end - input.bytes.start;
+        end = end.max(input.offset + size);
         let (first, last) = match range {
             None => (0, size),
             Some(range) => (
@@ -185,7 +186,14 @@ fn input(
             Err(no_answer(format!("which input is meant? There are several: {}", names.join(", "))))
         }
         (_, true) => {
-            Ok(Sought::NotHere(format!("these bytes of {} were never read", names.join(", "))))
+            let told = match end {
+                1 => "1 byte of it was".to_owned(),
+                _ => format!("{end} bytes of it were"),
+            };
+            Ok(Sought::NotHere(format!(
+                "these bytes of {} were never read; {told}, counted from 0 on",
+                names.join(", ")
+            )))
         }
         _ => Ok(Sought::Here(found)),
     }

@@ -4,6 +4,7 @@
 //! a reader, so the way from one line to the next is what counts: fewer detours over addresses
 //! and conditions first, then fewer lines.
 
+use crate::criterion::Code;
 use crate::images::Images;
 use crate::slice::loader;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -13,6 +14,7 @@ use why_engine::Module;
 use why_slice::Role;
 use why_slice::backward::Area;
 use why_slice::reasons::{Reason, Via};
+use why_symbols::LineSearch;
 
 /// A line of the slice.
 pub struct Line {
@@ -120,7 +122,7 @@ impl<'a> Sources<'a> {
         Sources { modules, known, places, by_place, program }
     }
 
-    /// The ranges of code that a name stands for: a file or a function.
+    /// The ranges of code that a name stands for: a mapped file, a source or a function.
     pub fn code_named(&self, name: &str) -> Vec<Range<u64>> {
         let mut found = Vec::new();
         for module in &self.modules {
@@ -128,13 +130,33 @@ impl<'a> Sources<'a> {
                 found.push(module.range.clone());
             } else {
                 let functions = module.image.search_function(name);
-                let ranges = functions.iter().filter_map(|at| module.image.extent(*at));
+                let functions = functions.iter().filter_map(|at| module.image.extent(*at));
+                let of_source = module.image.code_of_file(name);
+                let ranges = functions.chain(of_source);
                 found.extend(
                     ranges.map(|range| module.mapped(range.start)..module.mapped(range.end)),
                 );
             }
         }
         found
+    }
+
+    /// Where some code is, in lines.
+    pub fn lines_of(&self, code: &Code) -> BTreeSet<(String, u64)> {
+        let mut lines = BTreeSet::new();
+        for module in &self.modules {
+            let addresses = match code {
+                Code::Function(name) => module.image.search_function(name),
+                Code::Line { file, line } => {
+                    let mut found = LineSearch::default();
+                    module.image.search_line(file, *line, &mut found);
+                    found.addresses
+                }
+            };
+            let told = addresses.into_iter().filter_map(|at| module.image.line(at));
+            lines.extend(told.map(|line| (line.file, line.line)));
+        }
+        lines
     }
 
     /// The code that links the program.

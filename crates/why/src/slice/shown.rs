@@ -1,5 +1,6 @@
 //! A slice as it is shown, kept and loaded.
 
+use super::changed;
 use super::lines::Kind;
 use super::races::ShownRace;
 use super::text;
@@ -13,7 +14,7 @@ use why_record::store::Recording;
 use why_slice::region::Slice;
 
 /// How much of a slice is wanted, and how it is to be shown.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct ViewArgs {
     /// Leave out what only decided that something was executed
     #[arg(long)]
@@ -23,7 +24,7 @@ pub struct ViewArgs {
     #[arg(long)]
     pub thin: bool,
 
-    /// Do not look into these functions or files: they made what they made
+    /// Do not look into these functions, sources or mapped files: they made what they made
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub prune: Vec<String>,
 
@@ -162,9 +163,10 @@ impl Preface {
 }
 
 impl Shown {
-    pub fn print(&self, view: &ViewArgs) {
-        say::with(|out| self.write(view, out));
-        let mut shown = Some(self).filter(|_| view.stats);
+    pub fn print(self, view: &ViewArgs) {
+        let limited = self.limited(view);
+        say::with(|out| limited.write(view, out));
+        let mut shown = Some(&limited).filter(|_| view.stats);
         while let Some(Shown { figures, before_fork, .. }) = shown {
             eprintln!("why: {figures}");
             shown = before_fork.as_deref();
@@ -177,24 +179,32 @@ impl Shown {
         } else if view.dot {
             write!(out, "{}", self.dot())?;
         } else {
-            if !self.preface.text.is_empty() {
-                writeln!(out, "{}", self.preface.text)?;
+            self.write_text(view, out)?;
+            for line in changed::told(self) {
+                write!(out, "{}", text::remark(&line))?;
             }
-            writeln!(out, "{}", self.told)?;
-            write!(out, "{}", text::Tree::new(&self.lines, &self.races, self.thread).text())?;
-            for race in self.races.iter().filter(|race| race.line.is_none()) {
-                writeln!(out, "{}", race.told())?;
-            }
-            if view.all {
-                self.write_instances(out)?;
-            }
-            for line in &self.left_out {
-                writeln!(out, "({line})")?;
-            }
-            if let Some(before) = &self.before_fork {
-                writeln!(out)?;
-                before.write(view, out)?;
-            }
+        }
+        Ok(())
+    }
+
+    fn write_text(&self, view: &ViewArgs, out: &mut impl Write) -> io::Result<()> {
+        if !self.preface.text.is_empty() {
+            writeln!(out, "{}", self.preface.text)?;
+        }
+        writeln!(out, "{}", text::cut(&self.told, text::COLUMNS))?;
+        write!(out, "{}", text::Tree::new(&self.lines, &self.races, self.thread).text())?;
+        for race in self.races.iter().filter(|race| race.line.is_none()) {
+            writeln!(out, "{}", race.told())?;
+        }
+        if view.all {
+            self.write_instances(out)?;
+        }
+        for line in &self.left_out {
+            write!(out, "{}", text::remark(line))?;
+        }
+        if let Some(before) = &self.before_fork {
+            writeln!(out)?;
+            before.write_text(view, out)?;
         }
         Ok(())
     }

@@ -1,15 +1,19 @@
 //! What a slice is of: a value at a moment of a recorded process, and the process's trace.
 
 use super::lines::{Kind, Line, Lines, Sources};
+use super::near;
 use super::races;
 use super::shown::{Answered, Instance, Preface, Shown, ShownLine, ViewArgs};
 use super::traced::{self, Traced};
 use super::values::{self, Asked, Seen};
+use crate::criterion::{self, Code, Place};
 use crate::excerpt;
+use crate::executions;
 use crate::images::Images;
 use crate::progress;
 use crate::questions::answer::{Answer, ValueSeen};
 use crate::questions::{self, Failure, Stats, no_answer};
+use crate::recordings;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -40,14 +44,14 @@ pub struct Subject {
 
 impl Subject {
     pub fn of(words: &[String], region: Option<&str>) -> Result<Subject, Failure> {
+        questions::more_than_recording(words)?;
         let (before, behind) = sides(region)?;
         let sides = [before, behind].into_iter().flatten();
         let all: Vec<String> = words.iter().cloned().chain(sides.map(str::to_owned)).collect();
         let (recording, mut questions) = questions::understand(&all)?;
         excerpt::refuse(&recording, "does not know what made a value").map_err(no_answer)?;
         if questions.len() != 1 + [before, behind].iter().flatten().count() {
-            let two = "a slice is of one value: give one criterion, behind the recording's name";
-            return Err(Failure::Misused(two.to_owned()));
+            return Err(several(words));
         }
         let process = questions[0].process;
         let mut stats = Stats::default();
@@ -55,25 +59,33 @@ impl Subject {
         let mut questions = questions.into_iter();
         let question = questions.next().expect("there is one");
         let text = question.text.to_owned();
-        let answer = question.into_answer().map_err(no_answer)?;
+        let asked_code = match &question.criterion.place {
+            Place::Code(code, _) => Some(code.clone()),
+            _ => None,
+        };
+        let answer = question.into_answer().map_err(|message| {
+            let never = message.ends_with(executions::NEVER);
+            let near = asked_code.filter(|_| never).map(|code| near(&recording, process, &code));
+            no_answer(message + &near.unwrap_or_default())
+        })?;
         let place = placed(&answer)?;
-        let mut next = |side: Option<&str>| match (side, questions.next()) {
-            (Some(_), Some(question)) => {
-                placed(&question.into_answer().map_err(no_answer)?).map(Some)
-            }
-            _ => Ok(None),
+        let mut next = |side: Option<&str>| match side.and_then(|_| questions.next()) {
+            Some(question) => placed(&question.into_answer().map_err(no_answer)?).map(Some),
+            None => Ok(None),
         };
-        let from = next(before)?;
-        let until = match before {
-            Some(_) => next(behind)?,
-            None => from,
-        };
-        let from = from.filter(|_| before.is_some());
+        let (from, until) = (next(before)?, next(behind)?);
+        let told = region.unwrap_or_default();
+        if let (Some(from), Some(until)) = (from, until)
+            && until < from
+        {
+            return Err(no_answer(format!(
+                "the region {told} ends at {until}, before it begins at {from}"
+            )));
+        }
         if from.is_some_and(|from| place < from) || until.is_some_and(|until| place > until) {
             return Err(no_answer(format!(
-                "{text} is at {}, and so not in the region {}",
-                answer.position,
-                region.unwrap_or_default()
+                "{text} is at {}, and so not in the region {told}",
+                answer.position
             )));
         }
         let begun = Instant::now();
@@ -123,6 +135,14 @@ impl Subject {
                 self.question
             )));
         }
+        if let Some(Ok(ValueSeen::Memory { address, bytes })) = &self.answer.value
+            && bytes.is_empty()
+        {
+            return Err(Failure::NoAnswer(format!(
+                "{}: no memory is mapped at {address:#x} then",
+                self.question
+            )));
+        }
         Ok(Criterion {
             from: self.position(self.from)?.unwrap_or(0),
             until: self.position(self.until)?.unwrap_or(u64::MAX),
@@ -164,8 +184,7 @@ impl Subject {
             let found = sources.code_named(name);
             if found.is_empty() {
                 return Err(Failure::NoAnswer(format!(
-                    "there is no function or file {name} in what was mapped, so it cannot be \
-                     pruned"
+                    "there is no function, source or mapped file {name}, so it cannot be pruned"
                 )));
             }
             pruned.extend(found);
@@ -200,13 +219,15 @@ impl Subject {
     pub fn shown(&mut self, answered: &Answered, view: &ViewArgs) -> Result<Shown, Failure> {
         let slice = answered.slice;
         let lines = self.sources().fold(&slice.reasons);
-        let count = how_many(view, &lines);
+        let count = view.how_many(lines.all.iter().map(|line| line.parent));
         let begun = Instant::now();
         let region = &self.traced.region;
         let races = region.races(slice).map_err(no_answer)?;
-        let races = races::shown(&races, region, &mut self.sources(), &lines.all[..count]);
+        let races = races::shown(&races, region, &mut self.sources(), &lines.all);
         self.slicing += begun.elapsed();
-        let seen = self.seen(slice, &lines.all[..count])?;
+        // Of those that will not be shown nobody wants to know what they made.
+        let mut seen = self.seen(slice, &lines.all[..count])?;
+        seen.resize(lines.all.len(), None);
         let shown = |(line, seen): (&Line, Option<Seen>)| {
             let reason = &slice.reasons[line.reason];
             let moment = self.traced.region.moment(reason.position);
@@ -235,9 +256,9 @@ impl Subject {
             criterion: self.question.clone(),
             told: self.told(),
             thread: self.answer.thread as u64,
-            lines: lines.all[..count].iter().zip(seen).map(shown).collect(),
+            lines: lines.all.iter().zip(seen).map(shown).collect(),
             races,
-            left_out: self.left_out(slice, &lines, count),
+            left_out: self.left_out(slice, &lines),
             instances: slice.instructions.clone(),
             in_slice: slice.count,
             told_instances: if view.all { self.instances(slice) } else { Vec::new() },
@@ -326,12 +347,8 @@ impl Subject {
     }
 
     /// What is not shown, and why.
-    fn left_out(&self, slice: &Slice, lines: &Lines, shown: usize) -> Vec<String> {
+    fn left_out(&self, slice: &Slice, lines: &Lines) -> Vec<String> {
         let mut left_out = Vec::new();
-        let rest = lines.all.len() - shown;
-        if rest > 0 {
-            left_out.push(format!("{rest} more lines: --lines={} or --all", lines.all.len()));
-        }
         let (instances, of) = (slice.count, self.traced.region.length);
         left_out.push(format!("{instances} of {of} instructions that were executed belong to it"));
         if let Some((name, _)) = lines.without_source.first() {
@@ -364,6 +381,33 @@ impl Subject {
             ));
         }
         left_out
+    }
+}
+
+/// What was executed near code that never was. A slice of it would need the trace, too.
+fn near(recording: &Recording, process: i32, code: &Code) -> String {
+    let Ok(traced) = traced::of_process(recording, process) else { return String::new() };
+    let command = recording.manifest().map(|manifest| manifest.command).unwrap_or_default();
+    let program = program(&traced, command.first().map_or("", String::as_str));
+    let mut images = Images::new(recording.files());
+    near::told(code, &traced, &mut Sources::new(&traced.modules, &mut images, &program))
+}
+
+/// Why some words are not one criterion, behind a recording's name or not.
+fn several(words: &[String]) -> Failure {
+    let one = "a slice is of one value: give one criterion, behind the recording's name";
+    let misused = || Failure::Misused(one.to_owned());
+    let is_function = |word: &str| {
+        matches!(
+            criterion::parse(word),
+            Ok(criterion::Criterion { place: Place::Code(Code::Function(_), None), value: None })
+        )
+    };
+    match words {
+        [first, _] if is_function(first) => {
+            recordings::find(Some(Path::new(first))).map_or_else(no_answer, |_| misused())
+        }
+        _ => misused(),
     }
 }
 
@@ -401,18 +445,4 @@ fn program(traced: &Traced, command: &str) -> PathBuf {
     let is_it = |module: &&why_engine::Module| Path::new(&module.name).file_name() == name;
     let found = traced.modules.iter().find(is_it).map(|module| PathBuf::from(&module.name));
     found.unwrap_or_else(|| PathBuf::from(command))
-}
-
-/// How many of the lines are shown: with each all that depends on it.
-fn how_many(view: &ViewArgs, lines: &Lines) -> usize {
-    let all = lines.all.len();
-    let most = if view.all { all } else { view.lines.min(all) };
-    let Some(depth) = view.depth else {
-        return most;
-    };
-    let mut depths: Vec<usize> = Vec::new();
-    for line in &lines.all[..most] {
-        depths.push(line.parent.map_or(1, |parent| depths[parent] + 1));
-    }
-    depths.iter().position(|own| *own > depth).unwrap_or(most)
 }

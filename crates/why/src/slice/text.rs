@@ -6,7 +6,7 @@ use super::shown::ShownLine;
 use std::collections::HashMap;
 
 /// What fits on a screen.
-const COLUMNS: usize = 80;
+pub const COLUMNS: usize = 80;
 /// So much of a value is told.
 const LONGEST_VALUE: usize = 40;
 /// Deeper ones are not moved to the right any more.
@@ -106,10 +106,39 @@ fn brief(value: &str) -> String {
     cut(text.unwrap_or(value), LONGEST_VALUE)
 }
 
+/// A remark, in as many lines as it takes.
+pub fn remark(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in format!("({text})").split(' ') {
+        let line = lines.last_mut().expect("there is one");
+        let longer = format!("{line}{}{word}", if line.is_empty() { "" } else { " " });
+        if longer.chars().count() <= COLUMNS || line.trim().is_empty() {
+            *line = longer;
+        } else {
+            lines.push(format!(" {word}"));
+        }
+    }
+    lines.iter().map(|line| cut(line, COLUMNS) + "\n").collect()
+}
+
 /// The beginning of a text, as far as it fits.
-fn cut(text: &str, most: usize) -> String {
+pub fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some(_) => text.chars().take(most - 1).chain(['…']).collect(),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remarks_go_on_in_the_next_line() {
+        assert_eq!(remark("short enough"), "(short enough)\n");
+        let words = remark(&["words"; 30].join(" "));
+        assert!(words.lines().count() == 3 && words.ends_with(" words)\n"), "{words}");
+        let long = remark(&["more", &"x".repeat(200)].concat());
+        assert!(words.lines().chain(long.lines()).all(|line| line.chars().count() <= COLUMNS));
     }
 }
