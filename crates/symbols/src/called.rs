@@ -20,9 +20,10 @@ pub struct Called {
 }
 
 impl Module {
-    /// The functions that an address lies in, the innermost first. There is always one.
+    /// The functions that an instruction belongs to, the innermost first, with the line that it
+    /// was made from. There is always one.
     pub fn functions(&self, address: LinkAddress) -> Vec<Called> {
-        called_in(self, address)
+        called_in(self, address, self.image.line(address))
     }
 }
 
@@ -30,16 +31,20 @@ impl Modules {
     /// The functions that a frame is of, the innermost first. There is always one.
     pub fn called(&self, frame: &Frame) -> Vec<Called> {
         match self.at(frame.lookup()) {
-            Some(module) => called_in(module, module.linked(frame.lookup())),
+            Some(module) => {
+                let address = module.linked(frame.lookup());
+                called_in(module, address, module.image.statement(address))
+            }
             None => vec![Called::default()],
         }
     }
 }
 
-fn called_in(module: &Module, address: LinkAddress) -> Vec<Called> {
+/// The innermost is in the line that is given.
+fn called_in(module: &Module, address: LinkAddress, line: Option<SourceLine>) -> Vec<Called> {
     let image = &module.image;
     let name = Some(module.short_name().to_owned());
-    let mut line = image.line(address);
+    let mut line = line;
     let mut all = Vec::new();
     for scope in image.units.scopes(address) {
         let unit = &scope.function.unit;

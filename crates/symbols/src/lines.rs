@@ -99,14 +99,26 @@ impl LineTable {
         table
     }
 
-    /// The line that an address belongs to.
-    pub fn at(&self, LinkAddress(address): LinkAddress) -> Option<SourceLine> {
+    /// The line that an instruction was made from. Of several rows for one address that is the
+    /// last: those before it begin statements of which nothing is left there.
+    pub fn at(&self, address: LinkAddress) -> Option<SourceLine> {
+        self.rows_at(address).next().and_then(|row| self.source_line(row))
+    }
+
+    /// The line that a thread is said to be in when it comes to an address: of several rows the
+    /// last that begins a statement, as debuggers have it.
+    fn statement_at(&self, address: LinkAddress) -> Option<SourceLine> {
+        let begins = |row: &&Row| row.is_statement && !row.end;
+        let row = self.rows_at(address).find(begins).or_else(|| self.rows_at(address).next());
+        row.and_then(|row| self.source_line(row))
+    }
+
+    /// The rows that hold at an address, the last one first.
+    fn rows_at(&self, LinkAddress(address): LinkAddress) -> impl Iterator<Item = &Row> {
         let behind = self.rows.partition_point(|row| row.address <= address);
-        let last = self.rows.get(behind.checked_sub(1)?)?;
-        let same = self.rows[..behind].iter().rev().take_while(|row| row.address == last.address);
-        // Of several for one address, the last that begins a statement.
-        let row = same.filter(|row| !row.end).find(|row| row.is_statement).unwrap_or(last);
-        (!row.end && row.line != 0).then(|| self.source_line(row))
+        let before = self.rows[..behind].iter().rev();
+        let last = before.clone().next().map(|row| row.address);
+        before.take_while(move |row| Some(row.address) == last)
     }
 
     /// The rows that begin within some addresses.
@@ -115,8 +127,10 @@ impl LineTable {
         self.rows[first..].iter().take_while(move |row| row.address < addresses.end)
     }
 
-    fn source_line(&self, row: &Row) -> SourceLine {
-        SourceLine { file: self.file(row.file), line: row.line }
+    /// None behind the end of a sequence, and of code that was made from no line.
+    fn source_line(&self, row: &Row) -> Option<SourceLine> {
+        let known = !row.end && row.line != 0;
+        known.then(|| SourceLine { file: self.file(row.file), line: row.line })
     }
 
     pub fn file(&self, index: u64) -> String {
@@ -157,7 +171,9 @@ impl LineTable {
     pub fn other_lines(&self, range: &std::ops::Range<u64>, not: &SourceLine) -> Vec<LinkAddress> {
         let inside = self.rows.iter().filter(|row| range.contains(&row.address) && !row.end);
         inside
-            .filter(|row| self.at(LinkAddress(row.address)).is_some_and(|line| line != *not))
+            .filter(|row| {
+                self.statement_at(LinkAddress(row.address)).is_some_and(|line| line != *not)
+            })
             .map(|row| LinkAddress(row.address))
             .collect()
     }
@@ -185,9 +201,16 @@ fn is_path_meant(path: &str, asked: &str) -> bool {
 }
 
 impl Image {
+    /// The line that an instruction was made from.
     pub fn line(&self, address: LinkAddress) -> Option<SourceLine> {
         let unit = self.units.at(address)?;
         self.lines.of(&self.units, &unit).at(address)
+    }
+
+    /// The line that a thread is in when it comes to an address.
+    pub(crate) fn statement(&self, address: LinkAddress) -> Option<SourceLine> {
+        let unit = self.units.at(address)?;
+        self.lines.of(&self.units, &unit).statement_at(address)
     }
 
     /// Adds where a line of a file begins, behind the prologue if it begins a function.
@@ -207,7 +230,7 @@ impl Image {
     /// Where the function that an address lies in goes on with other lines than the
     /// address's own.
     pub fn ways_off_line(&self, address: LinkAddress) -> Vec<LinkAddress> {
-        let (Some(unit), Some(line)) = (self.units.at(address), self.line(address)) else {
+        let (Some(unit), Some(line)) = (self.units.at(address), self.statement(address)) else {
             return Vec::new();
         };
         let scopes = self.units.scopes(address);
