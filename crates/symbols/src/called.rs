@@ -1,8 +1,6 @@
 //! The functions of a frame by name and line: a real one, and those inlined into it.
 
 use crate::{Frame, LinkAddress, Module, Modules, SourceLine};
-use gimli::AttributeValue;
-use gimli::constants as dw;
 
 /// A function that has been called and has not returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,15 +49,7 @@ fn called_in(module: &Module, address: LinkAddress, line: Option<SourceLine>) ->
         let entry = scope.function.entry();
         let function = entry.as_ref().and_then(|entry| image.units.function_name(unit, entry));
         // The next function is where this one was to be called.
-        let number = |name| entry.as_ref()?.attr_value(name)?.udata_value();
-        let call_file = match entry.as_ref().and_then(|e| e.attr_value(dw::DW_AT_call_file)) {
-            Some(AttributeValue::FileIndex(index)) => Some(index),
-            _ => number(dw::DW_AT_call_file),
-        };
-        let call = call_file.zip(number(dw::DW_AT_call_line)).map(|(file, line)| SourceLine {
-            file: image.lines.of(&image.units, unit).file(file),
-            line,
-        });
+        let call = entry.as_ref().and_then(|entry| image.call_site(unit, entry));
         let here = std::mem::replace(&mut line, call);
         let is_own = here.as_ref().is_some_and(|line| !image.is_of_system && is_own(line));
         let inlined = scope.inlined;

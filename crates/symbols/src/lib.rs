@@ -34,7 +34,7 @@ mod variables;
 
 pub use called::Called;
 pub use evaluate::{Origin, Unknown};
-pub use expression::{Expression, NoExpression};
+pub use expression::{Expression, NoExpression, Viewpoint};
 pub use functions::Entry;
 pub use image::Image;
 pub use landings::Landing;

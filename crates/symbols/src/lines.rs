@@ -1,7 +1,9 @@
 //! Which line of the source an address belongs to, and which addresses begin a line.
 
 use crate::units::Units;
-use crate::{Image, LinkAddress, Unit};
+use crate::{Die, Image, LinkAddress, Unit};
+use gimli::AttributeValue;
+use gimli::constants as dw;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -18,6 +20,11 @@ impl SourceLine {
     /// The last part of the file's path.
     pub fn short_file(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or(&self.file)
+    }
+
+    /// Whether it is this line of a file that is named by its path or the last parts of it.
+    pub fn is_meant(&self, file: &str, line: u64) -> bool {
+        self.line == line && is_path_meant(&self.file, file)
     }
 }
 
@@ -167,6 +174,13 @@ impl LineTable {
         }
     }
 
+    /// The line of a file that code was made from which begins at an address, or that begins
+    /// there though nothing is left of it.
+    fn meant_at(&self, address: LinkAddress, file: &str, line: u64) -> Option<SourceLine> {
+        let lines = self.rows_at(address).filter_map(|row| self.source_line(row));
+        lines.into_iter().find(|told| told.is_meant(file, line))
+    }
+
     /// The addresses, in a range, at which code of another line than this one begins.
     pub fn other_lines(&self, range: &std::ops::Range<u64>, not: &SourceLine) -> Vec<LinkAddress> {
         let inside = self.rows.iter().filter(|row| range.contains(&row.address) && !row.end);
@@ -227,18 +241,55 @@ impl Image {
         found.next_line = nearest;
     }
 
-    /// Where the function that an address lies in goes on with other lines than the
-    /// address's own.
-    pub fn ways_off_line(&self, address: LinkAddress) -> Vec<LinkAddress> {
-        let (Some(unit), Some(line)) = (self.units.at(address), self.statement(address)) else {
+    /// A line of a file, by its whole path, if it begins at an address.
+    pub fn line_begun(&self, address: LinkAddress, file: &str, line: u64) -> Option<SourceLine> {
+        let unit = self.units.at(address)?;
+        self.lines.of(&self.units, &unit).meant_at(address, file, line)
+    }
+
+    /// Where the function that an address lies in goes on with other lines than this one. What
+    /// the line calls is part of it, also if that was inlined.
+    pub fn ways_off_line(&self, address: LinkAddress, line: &SourceLine) -> Vec<LinkAddress> {
+        let Some(unit) = self.units.at(address) else {
             return Vec::new();
         };
         let scopes = self.units.scopes(address);
-        let function = scopes.last().and_then(|scope| scope.function.entry());
-        let stretches = function.map(|entry| self.units.stretches(&unit, &entry));
+        let Some(function) = scopes.last().and_then(|scope| scope.function.entry()) else {
+            return Vec::new();
+        };
         let table = self.lines.of(&self.units, &unit);
-        let stretches = stretches.unwrap_or_default();
-        stretches.iter().flat_map(|stretch| table.other_lines(stretch, &line)).collect()
+        let calls = self.inlined_calls(&unit, &function, line);
+        let is_called = |way: &LinkAddress| calls.iter().any(|call| call.contains(&way.0));
+        let stretches = self.units.stretches(&unit, &function);
+        let ways = stretches.iter().flat_map(|stretch| table.other_lines(stretch, line));
+        ways.filter(|way| !is_called(way)).collect()
+    }
+
+    /// The code of what was inlined into a function because a line calls it.
+    fn inlined_calls(&self, unit: &Rc<Unit>, function: &Die, line: &SourceLine) -> Vec<Range<u64>> {
+        let mut calls = Vec::new();
+        let Ok(mut entries) = unit.entries_at_offset(function.offset()) else { return calls };
+        while let Ok(Some(entry)) = entries.next_dfs() {
+            if entry.offset() != function.offset() && entry.depth() <= 0 {
+                break;
+            }
+            if entry.tag() == dw::DW_TAG_inlined_subroutine
+                && self.call_site(unit, entry).as_ref() == Some(line)
+            {
+                calls.extend(self.units.stretches(unit, entry));
+            }
+        }
+        calls
+    }
+
+    /// Where a function that was inlined was to be called.
+    pub(crate) fn call_site(&self, unit: &Rc<Unit>, inlined: &Die) -> Option<SourceLine> {
+        let file = match inlined.attr_value(dw::DW_AT_call_file)? {
+            AttributeValue::FileIndex(index) => index,
+            other => other.udata_value()?,
+        };
+        let line = inlined.attr_value(dw::DW_AT_call_line)?.udata_value()?;
+        Some(SourceLine { file: self.lines.of(&self.units, unit).file(file), line })
     }
 }
 
