@@ -72,7 +72,7 @@ pub struct Context<'a> {
 }
 
 /// No expression takes longer: one that does goes round.
-const MOST_STEPS: u32 = 10_000;
+pub const MOST_STEPS: u32 = 10_000;
 /// No value in registers is larger.
 const MOST_BYTES: usize = 1 << 12;
 
