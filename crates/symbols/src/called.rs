@@ -63,7 +63,7 @@ fn called_in(module: &Module, address: LinkAddress, line: Option<SourceLine>) ->
 }
 
 /// Where compilers and systems keep sources that come with them.
-const OTHERS: [&str; 3] = ["/rustc/", "/usr/include/", "/usr/lib/gcc/"];
+const OTHERS: [&str; 4] = ["/rustc/", "/rust/deps/", "/usr/include/", "/usr/lib/gcc/"];
 
 pub(crate) fn is_own(line: &SourceLine) -> bool {
     !OTHERS.iter().any(|place| line.file.starts_with(place))

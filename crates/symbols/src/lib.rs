@@ -18,6 +18,7 @@ mod lines;
 mod module;
 mod named;
 mod names;
+mod paths;
 mod prologues;
 mod scope;
 mod separate;

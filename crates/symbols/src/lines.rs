@@ -1,9 +1,10 @@
 //! Which line of the source an address belongs to, and which addresses begin a line.
 
+use crate::paths;
 use crate::units::Units;
 use crate::{Die, Image, LinkAddress, Unit};
-use gimli::AttributeValue;
 use gimli::constants as dw;
+use gimli::{AttributeValue, Reader};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -11,7 +12,7 @@ use std::rc::Rc;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
-    /// The file's path, as far as the compiler wrote it down.
+    /// The file's path, from the directory on in which it was compiled.
     pub file: String,
     pub line: u64,
 }
@@ -24,7 +25,7 @@ impl SourceLine {
 
     /// Whether it is this line of a file that is named by its path or the last parts of it.
     pub fn is_meant(&self, file: &str, line: u64) -> bool {
-        self.line == line && is_path_meant(&self.file, file)
+        self.line == line && paths::is_meant(&self.file, file)
     }
 }
 
@@ -149,7 +150,7 @@ impl LineTable {
         let meant: Vec<u64> = self
             .files
             .iter()
-            .filter(|(_, path)| is_path_meant(path, file))
+            .filter(|(_, path)| paths::is_meant(path, file))
             .map(|(index, _)| *index)
             .collect();
         if meant.is_empty() {
@@ -166,7 +167,7 @@ impl LineTable {
             found.file_is_known = true;
             if row.line == line {
                 found.addresses.insert(LinkAddress(row.address));
-                found.files.insert(self.file(row.file));
+                found.files.insert(paths::plain(&self.file(row.file)));
             } else if row.line > line {
                 let nearer = found.next_line.is_none_or(|next| row.line < next);
                 found.next_line = if nearer { Some(row.line) } else { found.next_line };
@@ -200,18 +201,10 @@ fn path(
     entry: &gimli::FileEntry<crate::Bytes>,
 ) -> String {
     let text = |value| units.string(unit, value).unwrap_or_default();
-    let name = text(entry.path_name());
-    if name.starts_with('/') {
-        return name;
-    }
     let directory = entry.directory(header).map(text).unwrap_or_default();
-    if directory.is_empty() { name } else { format!("{directory}/{name}") }
-}
-
-/// Whether a path is the one that was asked for, or ends with it.
-fn is_path_meant(path: &str, asked: &str) -> bool {
-    let asked = asked.strip_prefix("./").unwrap_or(asked);
-    path == asked || path.strip_suffix(asked).is_some_and(|rest| rest.ends_with('/'))
+    let compiled_in = unit.comp_dir.as_ref().and_then(|path| path.to_string_lossy().ok());
+    let directory = paths::joined(compiled_in.as_deref().unwrap_or_default(), &directory);
+    paths::joined(&directory, &text(entry.path_name()))
 }
 
 impl Image {
@@ -230,7 +223,7 @@ impl Image {
     /// Adds where a line of a file begins, behind the prologue if it begins a function.
     pub fn search_line(&self, file: &str, line: u64, found: &mut LineSearch) {
         let mut here = LineSearch::default();
-        for unit in self.units.all() {
+        for unit in self.units.with_code() {
             self.lines.of(&self.units, &unit).search(file, line, &mut here);
         }
         let behind = here.addresses.iter().map(|address| self.behind_prologue(*address));
@@ -290,16 +283,5 @@ impl Image {
         };
         let line = inlined.attr_value(dw::DW_AT_call_line)?.udata_value()?;
         Some(SourceLine { file: self.lines.of(&self.units, unit).file(file), line })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_file_is_meant_by_its_last_parts() {
-        assert!(super::is_path_meant("/src/a/b.c", "b.c"));
-        assert!(super::is_path_meant("/src/a/b.c", "a/b.c"));
-        assert!(super::is_path_meant("b.c", "./b.c"));
-        assert!(!super::is_path_meant("/src/ab.c", "b.c"));
     }
 }
