@@ -1,5 +1,6 @@
 //! `why slice`: which statements made a value, or what was made of it.
 
+mod file_names;
 pub mod lines;
 mod loader;
 mod races;

@@ -22,12 +22,16 @@ fn text(bytes: &[u8]) -> String {
 
 impl Recorded {
     fn new(name: &str, compiler: &[&str], arguments: &[&str]) -> Recorded {
+        Recorded::built("cc", name, &[compiler, &["-pthread", "-lm"]].concat(), arguments)
+    }
+
+    fn built(compiler: &str, name: &str, options: &[&str], arguments: &[&str]) -> Recorded {
         let directory = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slice").join(name);
         let program = directory.path().join(name.split('.').next().unwrap());
-        let mut cc = Command::new("cc");
-        cc.args(compiler).arg(&source).arg("-o").arg(&program).args(["-pthread", "-lm"]);
-        let built = cc.output().unwrap();
+        let mut command = Command::new(compiler);
+        command.arg(&source).arg("-o").arg(&program).args(options);
+        let built = command.output().unwrap();
         assert!(built.status.success(), "{}", text(&built.stderr));
         let recorded = Recorded { directory, source, program };
         recorded.record(arguments);
@@ -418,6 +422,42 @@ fn what_was_made_of_a_value_is_found_forwards() {
     let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
     let answer = recorded.json(&["slice", &format!("{}:b", recorded.place("4")), "--forward"]);
     assert_eq!(recorded.comments(&answer), set(&["15", "16"]));
+}
+
+#[test]
+fn a_panic_is_told_by_lines_of_the_programs_own() {
+    let recorded = Recorded::built("rustc", "panics.rs", &["-g", "-Copt-level=0"], &[]);
+    let answer = recorded.json(&["slice", "crash"]);
+    let lines = answer["answer"]["lines"].as_array().unwrap();
+    let own = recorded.source.to_str().unwrap();
+    assert!(lines.iter().all(|line| line["file"] == own), "{lines:?}");
+    let comments = recorded.comments(&answer);
+    assert!(set(&["past the end", "found", "panics"]).is_subset(&comments), "{comments:?}");
+}
+
+#[test]
+fn files_of_one_name_are_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let [source, program] = ["whole.c", "whole"].map(|name| directory.path().join(name));
+    for (path, text) in [
+        ("a/part.c", "int one(int x) { return x + 1; }\n"),
+        ("b/part.c", "int two(int x) { return x * 2; }\n"),
+        ("whole.c", "int one(int), two(int), r;\nint main(int c) { r = one(c) + two(c); }\n"),
+    ] {
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let mut cc = Command::new("cc");
+    cc.args(["-g", "-O0", "a/part.c", "b/part.c", "whole.c", "-o", "whole"]);
+    assert!(cc.current_dir(&directory).status().unwrap().success());
+    let recorded = Recorded { directory, source, program };
+    recorded.record(&[]);
+    let answer = recorded.json(&["slice", "end:r", "--data"]);
+    let lines = answer["answer"]["lines"].as_array().unwrap().iter();
+    let places: BTreeSet<String> =
+        lines.map(|line| line["place"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(places, set(&["a/part.c:1", "b/part.c:1", "whole.c:2"]));
 }
 
 #[test]

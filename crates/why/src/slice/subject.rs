@@ -1,5 +1,6 @@
 //! What a slice is of: a value at a moment of a recorded process, and the process's trace.
 
+use super::file_names;
 use super::lines::{Kind, Line, Lines, Sources};
 use super::races;
 use super::shown::{Answered, Instance, Preface, Shown, ShownLine, ViewArgs};
@@ -199,12 +200,14 @@ impl Subject {
         let races = races::shown(&races, region, &mut self.sources(), &lines.all[..count]);
         self.slicing += begun.elapsed();
         let seen = self.seen(slice, &lines.all[..count])?;
+        let sources = lines.all[..count].iter().filter_map(|line| line.place.source.as_ref());
+        let names = file_names::of(sources.map(|(file, _)| file.as_str()));
         let shown = |(line, seen): (&Line, Option<Seen>)| {
             let reason = &slice.reasons[line.reason];
             let moment = self.traced.region.moment(reason.position);
             let (variable, value) = seen.map(|seen| (seen.name, seen.value)).unzip();
             ShownLine {
-                place: line.place.told(),
+                place: line.place.told_with(|file| names[file]),
                 file: line.place.source.as_ref().map(|(file, _)| file.clone()),
                 line: line.place.source.as_ref().map(|(_, line)| *line),
                 function: line.place.function.clone(),
