@@ -60,11 +60,12 @@ impl Value {
         }
     }
 
-    /// How many bytes it takes.
+    /// How many bytes it takes, or has a part in.
     pub fn size(&self) -> Option<u64> {
-        match &self.type_ {
-            Type::Told(type_) => self.units().size(type_),
-            Type::PointerTo(_) => Some(8),
+        match (&self.type_, self.bits) {
+            (_, Some((first, count))) => Some(first.saturating_add(count).div_ceil(8)),
+            (Type::Told(type_), None) => self.units().size(type_),
+            (Type::PointerTo(_), None) => Some(8),
         }
     }
 

@@ -425,6 +425,21 @@ fn what_was_made_of_a_value_is_found_forwards() {
 }
 
 #[test]
+fn a_member_of_some_bits_is_the_bytes_that_hold_them() {
+    let recorded = Recorded::new("bits.c", &["-g", "-O0"], &[]);
+    for member in ["b", "c"] {
+        let answer = recorded.json(&["slice", &format!("end:s.{member}"), "--thin"]);
+        let comments = recorded.comments(&answer);
+        assert!(comments.contains(member) && !comments.contains("tail"), "{member}: {comments:?}");
+        // What else is in the byte cannot be told from it.
+        let lines = answer["answer"]["lines"].as_array().unwrap();
+        let written: BTreeSet<&str> =
+            lines.iter().filter_map(|line| line["variable"].as_str()).collect();
+        assert_eq!(written, BTreeSet::from(["s"]), "{member}");
+    }
+}
+
+#[test]
 fn a_panic_is_told_by_lines_of_the_programs_own() {
     let recorded = Recorded::built("rustc", "panics.rs", &["-g", "-Copt-level=0"], &[]);
     let answer = recorded.json(&["slice", "crash"]);
