@@ -94,6 +94,18 @@ impl Value {
         origins
     }
 
+    /// Whether it is nowhere as it is, but computed from where it comes from by what the debug
+    /// information says.
+    pub fn is_computed(&self) -> bool {
+        match &self.place {
+            Place::Memory(_) => false,
+            Place::Bytes(bytes) => {
+                let size = self.size().unwrap_or(0) as usize;
+                bytes.iter().take(size).any(|byte| byte.is_computed)
+            }
+        }
+    }
+
     pub fn type_name(&self) -> String {
         match &self.type_ {
             Type::Told(type_) => self.units().type_name(type_),

@@ -425,6 +425,29 @@ fn what_was_made_of_a_value_is_found_forwards() {
 }
 
 #[test]
+fn optimised_code_is_told_by_the_lines_that_it_was_made_from() {
+    let recorded = Recorded::new("weigh.c", &["-g", "-O2"], &[]);
+    let answer = recorded.json(&["slice", &format!("{}:weight", recorded.place("printed"))]);
+    let comments = recorded.comments(&answer);
+    assert!(set(&["scaled", "summed", "weighed"]).is_subset(&comments), "{comments:?}");
+    assert!(!comments.contains("returned"), "{comments:?}");
+}
+
+#[test]
+fn what_only_the_debug_information_computes_is_said() {
+    let recorded = Recorded::new("weigh.c", &["-g", "-O2"], &[]);
+    let said = |value: &str| {
+        let answer = recorded.json(&["slice", value]);
+        let left_out = answer["left_out"].as_array().unwrap().iter();
+        let said: Vec<String> = left_out.map(|said| said.as_str().unwrap().to_owned()).collect();
+        said.into_iter().find(|said| said.contains("debug information"))
+    };
+    let told = "the debug information computes sum from rsi and rdi: these are what is followed";
+    assert_eq!(said("weigh:sum").as_deref(), Some(told));
+    assert_eq!(said("weigh:a"), None);
+}
+
+#[test]
 fn a_member_of_some_bits_is_the_bytes_that_hold_them() {
     let recorded = Recorded::new("bits.c", &["-g", "-O0"], &[]);
     for member in ["b", "c"] {

@@ -217,7 +217,7 @@ fn value_seen(
                 type_: value.type_name(),
                 value: value.text(modules, memory),
             };
-            return Ok((seen, Origins::of_places(&value.origins())));
+            return Ok((seen, Origins::of_value(&value)));
         }
     };
     Ok((seen, Origins::of_named(wanted)))

@@ -324,6 +324,14 @@ impl Subject {
         if rest > 0 {
             left_out.push(format!("{rest} more lines: --lines={} or --all", lines.all.len()));
         }
+        if let (Some(Ok(ValueSeen::Expression { expression, .. })), true) =
+            (&self.answer.value, self.answer.origins.is_computed)
+        {
+            left_out.push(format!(
+                "the debug information computes {expression} from {}: these are what is followed",
+                self.answer.origins.told()
+            ));
+        }
         let (instances, of) = (slice.count, self.traced.region.length);
         left_out.push(format!("{instances} of {of} instructions that were executed belong to it"));
         if let Some((name, _)) = lines.without_source.first() {
