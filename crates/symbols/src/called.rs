@@ -1,8 +1,6 @@
 //! The functions of a frame by name and line: a real one, and those inlined into it.
 
 use crate::{Frame, LinkAddress, Module, Modules, SourceLine};
-use gimli::AttributeValue;
-use gimli::constants as dw;
 
 /// A function that has been called and has not returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,9 +18,10 @@ pub struct Called {
 }
 
 impl Module {
-    /// The functions that an address lies in, the innermost first. There is always one.
+    /// The functions that an instruction belongs to, the innermost first, with the line that it
+    /// was made from. There is always one.
     pub fn functions(&self, address: LinkAddress) -> Vec<Called> {
-        called_in(self, address)
+        called_in(self, address, self.image.line(address))
     }
 }
 
@@ -30,31 +29,27 @@ impl Modules {
     /// The functions that a frame is of, the innermost first. There is always one.
     pub fn called(&self, frame: &Frame) -> Vec<Called> {
         match self.at(frame.lookup()) {
-            Some(module) => called_in(module, module.linked(frame.lookup())),
+            Some(module) => {
+                let address = module.linked(frame.lookup());
+                called_in(module, address, module.image.statement(address))
+            }
             None => vec![Called::default()],
         }
     }
 }
 
-fn called_in(module: &Module, address: LinkAddress) -> Vec<Called> {
+/// The innermost is in the line that is given.
+fn called_in(module: &Module, address: LinkAddress, line: Option<SourceLine>) -> Vec<Called> {
     let image = &module.image;
     let name = Some(module.short_name().to_owned());
-    let mut line = image.line(address);
+    let mut line = line;
     let mut all = Vec::new();
     for scope in image.units.scopes(address) {
         let unit = &scope.function.unit;
         let entry = scope.function.entry();
         let function = entry.as_ref().and_then(|entry| image.units.function_name(unit, entry));
         // The next function is where this one was to be called.
-        let number = |name| entry.as_ref()?.attr_value(name)?.udata_value();
-        let call_file = match entry.as_ref().and_then(|e| e.attr_value(dw::DW_AT_call_file)) {
-            Some(AttributeValue::FileIndex(index)) => Some(index),
-            _ => number(dw::DW_AT_call_file),
-        };
-        let call = call_file.zip(number(dw::DW_AT_call_line)).map(|(file, line)| SourceLine {
-            file: image.lines.of(&image.units, unit).file(file),
-            line,
-        });
+        let call = entry.as_ref().and_then(|entry| image.call_site(unit, entry));
         let here = std::mem::replace(&mut line, call);
         let is_own = here.as_ref().is_some_and(|line| !image.is_of_system && is_own(line));
         let inlined = scope.inlined;
@@ -68,7 +63,7 @@ fn called_in(module: &Module, address: LinkAddress) -> Vec<Called> {
 }
 
 /// Where compilers and systems keep sources that come with them.
-const OTHERS: [&str; 3] = ["/rustc/", "/usr/include/", "/usr/lib/gcc/"];
+const OTHERS: [&str; 4] = ["/rustc/", "/rust/deps/", "/usr/include/", "/usr/lib/gcc/"];
 
 pub(crate) fn is_own(line: &SourceLine) -> bool {
     !OTHERS.iter().any(|place| line.file.starts_with(place))

@@ -19,15 +19,17 @@ pub struct Byte {
     /// None if it was not kept.
     pub value: Option<u8>,
     pub from: Rc<[Origin]>,
+    /// The program has not made it: whoever looks for it computes it from what there is.
+    pub is_computed: bool,
 }
 
 impl Byte {
     pub fn constant(value: u8) -> Byte {
-        Byte { value: Some(value), from: Rc::from([]) }
+        Byte { value: Some(value), from: Rc::from([]), is_computed: false }
     }
 
     fn lost() -> Byte {
-        Byte { value: None, from: Rc::from([]) }
+        Byte { value: None, from: Rc::from([]), is_computed: false }
     }
 }
 
@@ -72,7 +74,7 @@ pub struct Context<'a> {
 }
 
 /// No expression takes longer: one that does goes round.
-const MOST_STEPS: u32 = 10_000;
+pub const MOST_STEPS: u32 = 10_000;
 /// No value in registers is larger.
 const MOST_BYTES: usize = 1 << 12;
 
@@ -116,7 +118,11 @@ impl Context<'_> {
     fn bytes_at(&self, location: &Location<Bytes>, size: usize, read: &[Origin]) -> Vec<Byte> {
         let computed: Rc<[Origin]> = Rc::from(read);
         let all = |bytes: &[u8]| {
-            let byte = |value: &u8| Byte { value: Some(*value), from: Rc::clone(&computed) };
+            let byte = |value: &u8| Byte {
+                value: Some(*value),
+                from: Rc::clone(&computed),
+                is_computed: !computed.is_empty(),
+            };
             bytes.iter().map(byte).collect()
         };
         let with = |bytes: Option<Vec<u8>>, from: &dyn Fn(usize) -> Option<Origin>| {
@@ -124,6 +130,7 @@ impl Context<'_> {
             let byte = |(index, value)| Byte {
                 value: Some(value),
                 from: from(index).into_iter().collect(),
+                is_computed: false,
             };
             bytes.map(byte).collect()
         };

@@ -161,16 +161,33 @@ impl Parser<'_> {
     }
 }
 
+/// Whose names are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Viewpoint {
+    /// An address of the frame's function, which need not be where the frame is now.
+    pub pc: u64,
+    /// Of the functions there that were inlined into each other, 0 being the innermost, those
+    /// that are asked one after the other.
+    pub functions: Vec<usize>,
+}
+
+impl Viewpoint {
+    /// One of the functions that a frame is in now.
+    pub fn of(frame: &Frame, function: usize) -> Viewpoint {
+        Viewpoint { pc: frame.lookup(), functions: vec![function] }
+    }
+}
+
 impl Modules {
-    /// The value of an expression in one of the functions of a frame, 0 being the innermost.
+    /// The value that an expression has in a frame.
     pub fn evaluate(
         &self,
         memory: &dyn Memory,
         frame: &Frame,
-        function: usize,
+        viewpoint: &Viewpoint,
         expression: &Expression,
     ) -> Result<Value> {
-        Evaluator { modules: self, memory, frame, function }.value(expression)
+        Evaluator { modules: self, memory, frame, viewpoint }.value(expression)
     }
 }
 
@@ -178,7 +195,7 @@ struct Evaluator<'a> {
     modules: &'a Modules,
     memory: &'a dyn Memory,
     frame: &'a Frame,
-    function: usize,
+    viewpoint: &'a Viewpoint,
 }
 
 impl Evaluator<'_> {
@@ -222,18 +239,25 @@ impl Evaluator<'_> {
 
     /// The innermost variable of that name.
     fn named(&self, name: &str) -> Result<Value> {
-        let variables = self.modules.variables(self.memory, self.frame, self.function);
-        let names = variables.iter().map(|variable| variable.name.clone()).collect();
-        if let Some(variable) = variables.into_iter().rev().find(|v| v.name == name) {
+        let Viewpoint { pc, functions } = self.viewpoint;
+        let seen = |function: &usize| {
+            self.modules.variables_seen_from(*pc, self.memory, self.frame, *function)
+        };
+        let innermost = |function: &usize| {
+            let found = seen(function).into_iter().rev().find(|variable| variable.name == name);
+            found.map(|variable| (variable, *function))
+        };
+        if let Some((variable, function)) = functions.iter().find_map(innermost) {
             return variable.value.map_err(|unknown| {
-                let hint = self.modules.elsewhere(self.frame, self.function, name, unknown);
+                let hint = self.modules.elsewhere(*pc, function, name, unknown);
                 NoExpression(format!("{name} is {unknown}{hint}"))
             });
         }
         match self.modules.global(self.memory, self.frame.lookup(), name) {
             Some(value) => value.map_err(|unknown| NoExpression(format!("{name} is {unknown}"))),
             None => {
-                let hint = self.modules.beside(self.frame, name, names);
+                let names = functions.iter().flat_map(seen).map(|variable| variable.name);
+                let hint = self.modules.beside(self.frame, name, names.collect());
                 no(format!("there is no variable {name} here{hint}"))
             }
         }

@@ -63,7 +63,7 @@ impl Modules {
     /// Behind the message that a variable has no value: where it has one.
     pub(crate) fn elsewhere(
         &self,
-        frame: &Frame,
+        pc: u64,
         function: usize,
         name: &str,
         unknown: Unknown,
@@ -71,7 +71,7 @@ impl Modules {
         if unknown != Unknown::OptimisedOut {
             return String::new();
         }
-        match self.line_with_value(frame, function, name) {
+        match self.line_with_value(pc, function, name) {
             Some(line) => {
                 format!("; it should have a value at {}:{}", line.short_file(), line.line)
             }
@@ -79,11 +79,11 @@ impl Modules {
         }
     }
 
-    /// The nearest line of a frame's function behind which a variable has a value.
-    fn line_with_value(&self, frame: &Frame, function: usize, name: &str) -> Option<SourceLine> {
-        let module = self.at(frame.lookup())?;
+    /// The nearest line of the function at an address behind which a variable has a value.
+    fn line_with_value(&self, pc: u64, function: usize, name: &str) -> Option<SourceLine> {
+        let module = self.at(pc)?;
         let units = &module.image.units;
-        let address = module.linked(frame.lookup());
+        let address = module.linked(pc);
         let here = module.image.line(address)?;
         let scopes = units.scopes(address);
         let mut lines = Vec::new();

@@ -1,7 +1,10 @@
 //! Which line of the source an address belongs to, and which addresses begin a line.
 
+use crate::paths;
 use crate::units::Units;
-use crate::{Image, LinkAddress, Unit};
+use crate::{Die, Image, LinkAddress, Unit};
+use gimli::constants as dw;
+use gimli::{AttributeValue, Reader};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -9,7 +12,7 @@ use std::rc::Rc;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
-    /// The file's path, as far as the compiler wrote it down.
+    /// The file's path, from the directory on in which it was compiled.
     pub file: String,
     pub line: u64,
 }
@@ -18,6 +21,11 @@ impl SourceLine {
     /// The last part of the file's path.
     pub fn short_file(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or(&self.file)
+    }
+
+    /// Whether it is this line of a file that is named by its path or the last parts of it.
+    pub fn is_meant(&self, file: &str, line: u64) -> bool {
+        self.line == line && paths::is_meant(&self.file, file)
     }
 }
 
@@ -101,14 +109,26 @@ impl LineTable {
         table
     }
 
-    /// The line that an address belongs to.
-    pub fn at(&self, LinkAddress(address): LinkAddress) -> Option<SourceLine> {
+    /// The line that an instruction was made from. Of several rows for one address that is the
+    /// last: those before it begin statements of which nothing is left there.
+    pub fn at(&self, address: LinkAddress) -> Option<SourceLine> {
+        self.rows_at(address).next().and_then(|row| self.source_line(row))
+    }
+
+    /// The line that a thread is said to be in when it comes to an address: of several rows the
+    /// last that begins a statement, as debuggers have it.
+    fn statement_at(&self, address: LinkAddress) -> Option<SourceLine> {
+        let begins = |row: &&Row| row.is_statement && !row.end;
+        let row = self.rows_at(address).find(begins).or_else(|| self.rows_at(address).next());
+        row.and_then(|row| self.source_line(row))
+    }
+
+    /// The rows that hold at an address, the last one first.
+    fn rows_at(&self, LinkAddress(address): LinkAddress) -> impl Iterator<Item = &Row> {
         let behind = self.rows.partition_point(|row| row.address <= address);
-        let last = self.rows.get(behind.checked_sub(1)?)?;
-        let same = self.rows[..behind].iter().rev().take_while(|row| row.address == last.address);
-        // Of several for one address, the last that begins a statement.
-        let row = same.filter(|row| !row.end).find(|row| row.is_statement).unwrap_or(last);
-        (!row.end && row.line != 0).then(|| self.source_line(row))
+        let before = self.rows[..behind].iter().rev();
+        let last = before.clone().next().map(|row| row.address);
+        before.take_while(move |row| Some(row.address) == last)
     }
 
     /// The rows that begin within some addresses.
@@ -117,8 +137,10 @@ impl LineTable {
         self.rows[first..].iter().take_while(move |row| row.address < addresses.end)
     }
 
-    fn source_line(&self, row: &Row) -> SourceLine {
-        SourceLine { file: self.file(row.file), line: row.line }
+    /// None behind the end of a sequence, and of code that was made from no line.
+    fn source_line(&self, row: &Row) -> Option<SourceLine> {
+        let known = !row.end && row.line != 0;
+        known.then(|| SourceLine { file: self.file(row.file), line: row.line })
     }
 
     pub fn file(&self, index: u64) -> String {
@@ -127,7 +149,7 @@ impl LineTable {
 
     /// The numbers of the files that a path means.
     fn meant(&self, file: &str) -> Vec<u64> {
-        let meant = self.files.iter().filter(|(_, path)| is_path_meant(path, file));
+        let meant = self.files.iter().filter(|(_, path)| paths::is_meant(path, file));
         meant.map(|(index, _)| *index).collect()
     }
 
@@ -149,7 +171,7 @@ impl LineTable {
             found.last_line = found.last_line.max(Some(row.line));
             if row.line == line {
                 found.addresses.insert(LinkAddress(row.address));
-                found.files.insert(self.file(row.file));
+                found.files.insert(paths::plain(&self.file(row.file)));
             } else if row.line > line {
                 let nearer = found.next_line.is_none_or(|next| row.line < next);
                 found.next_line = if nearer { Some(row.line) } else { found.next_line };
@@ -157,11 +179,20 @@ impl LineTable {
         }
     }
 
+    /// The line of a file that code was made from which begins at an address, or that begins
+    /// there though nothing is left of it.
+    fn meant_at(&self, address: LinkAddress, file: &str, line: u64) -> Option<SourceLine> {
+        let lines = self.rows_at(address).filter_map(|row| self.source_line(row));
+        lines.into_iter().find(|told| told.is_meant(file, line))
+    }
+
     /// The addresses, in a range, at which code of another line than this one begins.
     pub fn other_lines(&self, range: &std::ops::Range<u64>, not: &SourceLine) -> Vec<LinkAddress> {
         let inside = self.rows.iter().filter(|row| range.contains(&row.address) && !row.end);
         inside
-            .filter(|row| self.at(LinkAddress(row.address)).is_some_and(|line| line != *not))
+            .filter(|row| {
+                self.statement_at(LinkAddress(row.address)).is_some_and(|line| line != *not)
+            })
             .map(|row| LinkAddress(row.address))
             .collect()
     }
@@ -174,30 +205,29 @@ fn path(
     entry: &gimli::FileEntry<crate::Bytes>,
 ) -> String {
     let text = |value| units.string(unit, value).unwrap_or_default();
-    let name = text(entry.path_name());
-    if name.starts_with('/') {
-        return name;
-    }
     let directory = entry.directory(header).map(text).unwrap_or_default();
-    if directory.is_empty() { name } else { format!("{directory}/{name}") }
-}
-
-/// Whether a path is the one that was asked for, or ends with it.
-fn is_path_meant(path: &str, asked: &str) -> bool {
-    let asked = asked.strip_prefix("./").unwrap_or(asked);
-    path == asked || path.strip_suffix(asked).is_some_and(|rest| rest.ends_with('/'))
+    let compiled_in = unit.comp_dir.as_ref().and_then(|path| path.to_string_lossy().ok());
+    let directory = paths::joined(compiled_in.as_deref().unwrap_or_default(), &directory);
+    paths::joined(&directory, &text(entry.path_name()))
 }
 
 impl Image {
+    /// The line that an instruction was made from.
     pub fn line(&self, address: LinkAddress) -> Option<SourceLine> {
         let unit = self.units.at(address)?;
         self.lines.of(&self.units, &unit).at(address)
     }
 
+    /// The line that a thread is in when it comes to an address.
+    pub(crate) fn statement(&self, address: LinkAddress) -> Option<SourceLine> {
+        let unit = self.units.at(address)?;
+        self.lines.of(&self.units, &unit).statement_at(address)
+    }
+
     /// Adds where a line of a file begins, behind the prologue if it begins a function.
     pub fn search_line(&self, file: &str, line: u64, found: &mut LineSearch) {
         let mut here = LineSearch::default();
-        for unit in self.units.all() {
+        for unit in self.units.with_code() {
             self.lines.of(&self.units, &unit).search(file, line, &mut here);
         }
         let behind = here.addresses.iter().map(|address| self.behind_prologue(*address));
@@ -246,28 +276,54 @@ impl Image {
         left.map(|((file, line), _)| SourceLine { file: table.file(file), line }).collect()
     }
 
-    /// Where the function that an address lies in goes on with other lines than the
-    /// address's own.
-    pub fn ways_off_line(&self, address: LinkAddress) -> Vec<LinkAddress> {
-        let (Some(unit), Some(line)) = (self.units.at(address), self.line(address)) else {
+    /// A line of a file, by its whole path, if it begins at an address.
+    pub fn line_begun(&self, address: LinkAddress, file: &str, line: u64) -> Option<SourceLine> {
+        let unit = self.units.at(address)?;
+        self.lines.of(&self.units, &unit).meant_at(address, file, line)
+    }
+
+    /// Where the function that an address lies in goes on with other lines than this one. What
+    /// the line calls is part of it, also if that was inlined.
+    pub fn ways_off_line(&self, address: LinkAddress, line: &SourceLine) -> Vec<LinkAddress> {
+        let Some(unit) = self.units.at(address) else {
             return Vec::new();
         };
         let scopes = self.units.scopes(address);
-        let function = scopes.last().and_then(|scope| scope.function.entry());
-        let stretches = function.map(|entry| self.units.stretches(&unit, &entry));
+        let Some(function) = scopes.last().and_then(|scope| scope.function.entry()) else {
+            return Vec::new();
+        };
         let table = self.lines.of(&self.units, &unit);
-        let stretches = stretches.unwrap_or_default();
-        stretches.iter().flat_map(|stretch| table.other_lines(stretch, &line)).collect()
+        let calls = self.inlined_calls(&unit, &function, line);
+        let is_called = |way: &LinkAddress| calls.iter().any(|call| call.contains(&way.0));
+        let stretches = self.units.stretches(&unit, &function);
+        let ways = stretches.iter().flat_map(|stretch| table.other_lines(stretch, line));
+        ways.filter(|way| !is_called(way)).collect()
     }
-}
 
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_file_is_meant_by_its_last_parts() {
-        assert!(super::is_path_meant("/src/a/b.c", "b.c"));
-        assert!(super::is_path_meant("/src/a/b.c", "a/b.c"));
-        assert!(super::is_path_meant("b.c", "./b.c"));
-        assert!(!super::is_path_meant("/src/ab.c", "b.c"));
+    /// The code of what was inlined into a function because a line calls it.
+    fn inlined_calls(&self, unit: &Rc<Unit>, function: &Die, line: &SourceLine) -> Vec<Range<u64>> {
+        let mut calls = Vec::new();
+        let Ok(mut entries) = unit.entries_at_offset(function.offset()) else { return calls };
+        while let Ok(Some(entry)) = entries.next_dfs() {
+            if entry.offset() != function.offset() && entry.depth() <= 0 {
+                break;
+            }
+            if entry.tag() == dw::DW_TAG_inlined_subroutine
+                && self.call_site(unit, entry).as_ref() == Some(line)
+            {
+                calls.extend(self.units.stretches(unit, entry));
+            }
+        }
+        calls
+    }
+
+    /// Where a function that was inlined was to be called.
+    pub(crate) fn call_site(&self, unit: &Rc<Unit>, inlined: &Die) -> Option<SourceLine> {
+        let file = match inlined.attr_value(dw::DW_AT_call_file)? {
+            AttributeValue::FileIndex(index) => index,
+            other => other.udata_value()?,
+        };
+        let line = inlined.attr_value(dw::DW_AT_call_line)?.udata_value()?;
+        Some(SourceLine { file: self.lines.of(&self.units, unit).file(file), line })
     }
 }

@@ -27,21 +27,26 @@ impl Value {
         let mut offset = offset;
         for _ in 0..MOST_DEPTH {
             let value = &named.value;
-            let (suffix, part, begins) = match value.shape() {
+            let (suffix, part, inside) = match value.shape() {
                 Shape::Record(record) => {
-                    let holds = |part: &Value, begins: u64| {
-                        offset.checked_sub(begins).is_some_and(|o| o < part.size().unwrap_or(0))
+                    let Some(at) = value.address().map(|start| start.wrapping_add(offset)) else {
+                        break;
                     };
-                    let all = record.members.iter();
-                    let found = all
-                        .map(|member| (member, value.member(member)))
-                        .find(|(member, part)| holds(part, member.offset));
-                    let Some((member, part)) = found else { break };
+                    let parts = record.members.iter().map(|member| (member, value.member(member)));
+                    let mut around = parts.filter_map(|(member, part)| {
+                        let offset = part.around(at)?;
+                        Some((member, part, offset))
+                    });
+                    let Some((member, part, inside)) = around.next() else { break };
+                    // Of several in one byte nobody knows which one was meant.
+                    if part.bits.is_some() && around.next().is_some() {
+                        break;
+                    }
                     let suffix = match &member.name {
                         Some(name) if !member.is_base => format!(".{name}"),
                         _ => String::new(),
                     };
-                    (suffix, part, member.offset)
+                    (suffix, part, inside)
                 }
                 Shape::Array { element, counts } if counts.len() == 1 => {
                     let size = value.units().size(&element).unwrap_or(0);
@@ -50,12 +55,13 @@ impl Value {
                         break;
                     }
                     let Some(index) = offset.checked_div(size) else { break };
-                    (format!("[{index}]"), value.part(element, index * size, None), index * size)
+                    let part = value.part(element, index * size, None);
+                    (format!("[{index}]"), part, offset - index * size)
                 }
                 _ => break,
             };
             named = Named { name: named.name + &suffix, value: part };
-            offset -= begins;
+            offset = inside;
         }
         named
     }

@@ -1,5 +1,6 @@
 //! The types of variables, as the compiler wrote them down.
 
+use crate::evaluate::MOST_STEPS;
 use crate::units::{DieRef, Units};
 use crate::{Die, Unit};
 use gimli::constants as dw;
@@ -158,7 +159,7 @@ impl Units {
 
     fn member(&self, unit: &Rc<Unit>, entry: &Die) -> Option<Member> {
         let type_ = self.type_of(unit, entry)?;
-        let offset = number(entry, dw::DW_AT_data_member_location).unwrap_or(0);
+        let offset = member_offset(unit, entry).unwrap_or(0);
         let bits = number(entry, dw::DW_AT_bit_size).map(|size| {
             let first = number(entry, dw::DW_AT_data_bit_offset);
             let first = first.unwrap_or_else(|| self.old_bit_offset(&type_, entry, size));
@@ -283,6 +284,26 @@ impl Units {
             ))
         );
         if is_c { format!("{keyword}{name}") } else { name }
+    }
+}
+
+/// How far a member lies behind the beginning of its record. Version 2 of the tables says what is
+/// to be added to that by an expression.
+fn member_offset(unit: &Unit, entry: &Die) -> Option<u64> {
+    let expression = match entry.attr_value(dw::DW_AT_data_member_location)? {
+        AttributeValue::Exprloc(expression) => expression,
+        AttributeValue::Block(block) => gimli::Expression(block),
+        constant => return constant.udata_value(),
+    };
+    let mut evaluation = expression.evaluation(unit.encoding());
+    evaluation.set_initial_value(0);
+    evaluation.set_max_iterations(MOST_STEPS);
+    let Ok(gimli::EvaluationResult::Complete) = evaluation.evaluate() else {
+        return None;
+    };
+    match evaluation.result().first()?.location {
+        gimli::Location::Address { address } => Some(address),
+        _ => None,
     }
 }
 

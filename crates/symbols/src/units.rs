@@ -47,6 +47,18 @@ impl Units {
         (0..self.tables.len()).filter_map(|number| self.unit(number))
     }
 
+    /// Those that may have code: others have but the lines of these, and need not say from which
+    /// directory their files are named.
+    pub fn with_code(&self) -> impl Iterator<Item = Rc<Unit>> {
+        let may_have_code = |unit: &Rc<Unit>| {
+            let root = unit.entry(unit.header.root_offset());
+            root.is_ok_and(|root| {
+                matches!(root.tag(), dw::DW_TAG_compile_unit | dw::DW_TAG_skeleton_unit)
+            })
+        };
+        self.all().filter(may_have_code)
+    }
+
     /// The unit that an address belongs to.
     pub fn at(&self, LinkAddress(address): LinkAddress) -> Option<Rc<Unit>> {
         let ranges = self.ranges.get_or_init(|| self.read_ranges());

@@ -60,11 +60,12 @@ impl Value {
         }
     }
 
-    /// How many bytes it takes.
+    /// How many bytes it takes, or has a part in.
     pub fn size(&self) -> Option<u64> {
-        match &self.type_ {
-            Type::Told(type_) => self.units().size(type_),
-            Type::PointerTo(_) => Some(8),
+        match (&self.type_, self.bits) {
+            (_, Some((first, count))) => Some(first.saturating_add(count).div_ceil(8)),
+            (Type::Told(type_), None) => self.units().size(type_),
+            (Type::PointerTo(_), None) => Some(8),
         }
     }
 
@@ -91,6 +92,18 @@ impl Value {
         origins.sort_unstable();
         origins.dedup();
         origins
+    }
+
+    /// Whether it is nowhere as it is, but computed from where it comes from by what the debug
+    /// information says.
+    pub fn is_computed(&self) -> bool {
+        match &self.place {
+            Place::Memory(_) => false,
+            Place::Bytes(bytes) => {
+                let size = self.size().unwrap_or(0) as usize;
+                bytes.iter().take(size).any(|byte| byte.is_computed)
+            }
+        }
     }
 
     pub fn type_name(&self) -> String {

@@ -27,12 +27,24 @@ impl Modules {
     /// inlined into each other; number 0 is the innermost. Parameters come first, then
     /// locals from the outermost block in.
     pub fn variables(&self, memory: &dyn Memory, frame: &Frame, function: usize) -> Vec<Variable> {
+        self.variables_seen_from(frame.lookup(), memory, frame, function)
+    }
+
+    /// Those that have names at another address of the frame's function, as they are where the
+    /// frame is now.
+    pub(crate) fn variables_seen_from(
+        &self,
+        pc: u64,
+        memory: &dyn Memory,
+        frame: &Frame,
+        function: usize,
+    ) -> Vec<Variable> {
         let Some(module) = self.at(frame.lookup()) else {
             return Vec::new();
         };
         let address = module.linked(frame.lookup());
         let units = &module.image.units;
-        let scopes = units.scopes(address);
+        let scopes = units.scopes(module.linked(pc));
         let Some(scope) = scopes.get(function) else {
             return Vec::new();
         };

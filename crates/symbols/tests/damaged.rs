@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;
 use tempfile::TempDir;
-use why_symbols::{End, Frame, Image, LineSearch, Memory, Module, Modules};
+use why_symbols::{End, Frame, Image, LineSearch, Memory, Module, Modules, Viewpoint};
 
 const SOURCE: &str = "
     #include <stdio.h>
@@ -114,7 +114,12 @@ fn ask(bytes: &[u8], path: &Path) -> usize {
                     }
                     for expression in ["*list", "list->next->values[1]", "sum", "own", "stdout"] {
                         let expression = expression.parse().unwrap();
-                        let value = modules.evaluate(&memory, frame, number, &expression);
+                        let value = modules.evaluate(
+                            &memory,
+                            frame,
+                            &Viewpoint::of(frame, number),
+                            &expression,
+                        );
                         answers += value.map_or(0, |value| value.text(&modules, &memory).len());
                     }
                 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use why_engine::{Module, Scene};
 use why_record::position::Position;
 use why_record::registers::RIP;
-use why_symbols::{CloseNames, Image, LineSearch, LinkAddress};
+use why_symbols::{Called, CloseNames, Image, LineSearch, LinkAddress, Viewpoint};
 
 /// How the message ends that says so of code that is there.
 pub const NEVER: &str = "was never executed";
@@ -189,6 +189,8 @@ pub struct Within {
     thread: i32,
     /// What the stack pointer was before its function was called.
     pub cfa: u64,
+    /// Its names mean the same until it is left, wherever the thread goes then.
+    pub viewpoint: Viewpoint,
     /// Where the thread goes when it leaves the line.
     pub ways_off: BTreeSet<u64>,
 }
@@ -196,30 +198,40 @@ pub struct Within {
 impl Within {
     /// None if it cannot be told when the line is left. The function that it is in may call
     /// itself: only its own frame counts.
-    pub fn new(scene: &Scene, images: &mut Images) -> Option<Within> {
+    pub fn new(scene: &Scene, images: &mut Images, code: &Code) -> Option<Within> {
+        let Code::Line { file, line } = code else {
+            return None;
+        };
         let modules = images.modules(scene);
         let trace = modules.backtrace(&SceneMemory(scene), innermost(scene));
         let frame = trace.frames.first()?;
         let module = modules.at(frame.pc)?;
-        let ways = module.image.ways_off_line(module.linked(frame.pc));
-        let ways = ways.into_iter().map(|way| module.mapped(way));
+        let called = modules.called(frame);
+        // Where a call begins that was inlined, functions around it are in the line as well.
+        let is_in_it =
+            |called: &Called| called.line.as_ref().is_some_and(|told| told.is_meant(file, *line));
+        let function = called.iter().rposition(is_in_it).unwrap_or(0);
+        let address = module.linked(frame.pc);
+        let begun = module.image.line_begun(address, file, *line);
+        let line = begun.or_else(|| called[function].line.clone());
+        let ways = line.map(|line| module.image.ways_off_line(address, &line));
+        let ways = ways.into_iter().flatten().map(|way| module.mapped(way));
         let caller = trace.frames.get(1).map(|caller| caller.pc);
         let ways_off = ways.chain(caller).collect();
-        Some(Within { thread: scene.thread, cfa: frame.cfa?, ways_off })
+        let others = (0..called.len()).filter(|other| *other != function);
+        let functions = std::iter::once(function).chain(others).collect();
+        let viewpoint = Viewpoint { pc: frame.pc, functions };
+        Some(Within { thread: scene.thread, cfa: frame.cfa?, viewpoint, ways_off })
     }
 
-    /// Whether the line has been left, and its function's frame if it is still there.
-    pub fn has_left(&self, scene: &Scene, images: &mut Images) -> Option<Option<u64>> {
+    /// Whether the line has been left.
+    pub fn has_left(&self, scene: &Scene, images: &mut Images) -> bool {
         if scene.thread != self.thread || !self.ways_off.contains(&scene.registers.0[RIP]) {
-            return None;
+            return false;
         }
         let modules = images.modules(scene);
         let trace = modules.backtrace(&SceneMemory(scene), innermost(scene));
         let innermost = trace.frames.first().and_then(|frame| frame.cfa);
-        match innermost {
-            Some(now) if now == self.cfa => Some(Some(self.cfa)),
-            Some(now) if now > self.cfa => Some(None),
-            _ => None,
-        }
+        innermost.is_some_and(|now| now >= self.cfa)
     }
 }

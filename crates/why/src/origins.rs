@@ -9,12 +9,15 @@ use std::ops::Range;
 use why_effects::{Cell, Place, cells, effects};
 use why_engine::Scene;
 use why_record::registers::{FLAGS, RIP};
-use why_symbols::Origin;
+use why_symbols::{Origin, Value};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origins {
     pub cells: Vec<Range<Cell>>,
     pub memory: Vec<Range<u64>>,
+    /// The value itself is nowhere: the debug information tells how to compute it from these.
+    #[serde(default)]
+    pub is_computed: bool,
 }
 
 impl Origins {
@@ -22,8 +25,12 @@ impl Origins {
         self.cells.is_empty() && self.memory.is_empty()
     }
 
-    /// What was said of variables by their places.
-    pub fn of_places(places: &[Origin]) -> Origins {
+    /// Of what is called by a name.
+    pub fn of_value(value: &Value) -> Origins {
+        Origins { is_computed: value.is_computed(), ..Origins::of_places(&value.origins()) }
+    }
+
+    fn of_places(places: &[Origin]) -> Origins {
         let mut origins = Origins::default();
         for place in places {
             match *place {
@@ -41,19 +48,30 @@ impl Origins {
         origins
     }
 
+    /// Where they are, in words.
+    pub fn told(&self) -> String {
+        let register = |cells: &Range<Cell>| cells::name(cells.start);
+        let memory = |bytes: &Range<u64>| format!("memory at {:#x}", bytes.start);
+        let mut all: Vec<String> =
+            self.cells.iter().map(register).chain(self.memory.iter().map(memory)).collect();
+        all.dedup();
+        let last = all.pop().unwrap_or_default();
+        if all.is_empty() { last } else { format!("{} and {last}", all.join(", ")) }
+    }
+
     /// Of a register or of memory that was named as such.
     pub fn of_named(wanted: &Wanted) -> Origins {
         match wanted {
             Wanted::Register(index) if *index < 16 => {
                 let first = 8 * *index as Cell;
-                Origins { cells: std::iter::once(first..first + 8).collect(), memory: Vec::new() }
+                Origins { cells: std::iter::once(first..first + 8).collect(), ..Origins::default() }
             }
             Wanted::Register(FLAGS) => {
                 let flags = cells::CARRY..cells::DIRECTION + 1;
-                Origins { cells: std::iter::once(flags).collect(), memory: Vec::new() }
+                Origins { cells: std::iter::once(flags).collect(), ..Origins::default() }
             }
             Wanted::Memory(range) => {
-                Origins { cells: Vec::new(), memory: std::iter::once(range.clone()).collect() }
+                Origins { memory: std::iter::once(range.clone()).collect(), ..Origins::default() }
             }
             Wanted::Register(_) | Wanted::Expression(_) => Origins::default(),
         }

@@ -2,6 +2,7 @@
 
 mod changed;
 mod extent;
+mod file_names;
 pub mod lines;
 mod loader;
 mod near;

@@ -197,6 +197,57 @@ fn expressions_have_the_values_that_gdb_prints() {
 }
 
 #[test]
+fn names_of_a_line_are_its_own_when_it_is_left() {
+    let setting = Setting::build("scopes.c", &["cc", "-O0"]);
+    setting.record(&[]);
+    for (word, name, value) in [
+        ("LOOP", "#1:square", "0"),
+        ("LOOP", "#2:square", "1"),
+        ("LOOP", ":square", "4"),
+        ("TURN", ":i", "3"),
+        ("BRANCH", ":twice", "6"),
+        ("BLOCK", ":next", "4"),
+        ("SCALE", ":scaled", "90"),
+    ] {
+        let place = setting.line_of(&format!("/* {word} */"));
+        assert_eq!(setting.value(&format!("{place}{name}")), value, "{word}{name}");
+    }
+}
+
+#[test]
+fn what_a_line_calls_is_part_of_it_though_it_was_inlined() {
+    for level in ["-O0", "-O1", "-O2"] {
+        let setting = Setting::build("scopes.c", &["cc", level]);
+        setting.record(&[]);
+        let place = setting.line_of("/* INLINED */");
+        assert_eq!(setting.value(&format!("{place}:scaled")), "83", "{level}");
+        assert_eq!(setting.value(&format!("{place}:number")), "30", "{level}");
+    }
+}
+
+#[test]
+fn all_that_is_told_of_a_line_can_be_asked_for() {
+    for level in ["-O0", "-O1", "-O2"] {
+        let setting = Setting::build("scopes.c", &["cc", level]);
+        setting.record(&[]);
+        for word in ["SCALE", "INLINED", "LAST"] {
+            let place = setting.line_of(&format!("/* {word} */"));
+            let told = setting.print(&place);
+            let frame = told["answer"]["frame"].as_u64().unwrap() as usize;
+            let variables = told["answer"]["frames"][frame]["variables"].as_array().unwrap();
+            let known = variables.iter().filter(|told| told["value"] != "<optimised out>");
+            let names: Vec<&str> = known.map(|told| told["name"].as_str().unwrap()).collect();
+            assert!(!names.is_empty(), "{level}: {word}");
+            for name in names {
+                setting.value(&format!("{place}:{name}"));
+            }
+        }
+        let last = setting.line_of("/* LAST */");
+        assert_ne!(setting.value(&format!("{last}:weight")), "0", "{level}");
+    }
+}
+
+#[test]
 fn wrong_expressions_are_answered_in_a_line() {
     let setting = Setting::build("shapes.c", &["cc", "-O0"]);
     setting.record(&[]);

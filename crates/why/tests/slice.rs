@@ -22,14 +22,14 @@ fn text(bytes: &[u8]) -> String {
 
 impl Recorded {
     fn new(name: &str, compiler: &[&str], arguments: &[&str]) -> Recorded {
-        let built = Recorded::built(name, compiler);
+        let built = Recorded::built("cc", name, &[compiler, &["-pthread", "-lm"]].concat());
         built.record(arguments);
         built
     }
 
     /// Recorded with more in its environment.
     fn recorded_with(name: &str, environment: &[(&str, &str)]) -> Recorded {
-        let built = Recorded::built(name, &["-g", "-O0"]);
+        let built = Recorded::built("cc", name, &["-g", "-O0"]);
         let program = built.program.to_str().unwrap();
         let mut record = built.command(&["record", "--", program]);
         let recorded = record.envs(environment.iter().copied()).output().unwrap();
@@ -37,20 +37,20 @@ impl Recorded {
         built
     }
 
-    fn built(name: &str, compiler: &[&str]) -> Recorded {
+    fn built(compiler: &str, name: &str, options: &[&str]) -> Recorded {
         let directory = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slice").join(name);
         let program = directory.path().join(name.split('.').next().unwrap());
         let built = Recorded { directory, source, program };
-        built.build(&built.source, compiler);
+        built.build(compiler, &built.source, options);
         built
     }
 
     /// Builds the program anew, of a copy of its source.
-    fn build(&self, source: &Path, compiler: &[&str]) {
-        let mut cc = Command::new("cc");
-        cc.args(compiler).arg(source).arg("-o").arg(&self.program).args(["-pthread", "-lm"]);
-        let built = cc.output().unwrap();
+    fn build(&self, compiler: &str, source: &Path, options: &[&str]) {
+        let mut command = Command::new(compiler);
+        command.arg(source).arg("-o").arg(&self.program).args(options);
+        let built = command.output().unwrap();
         assert!(built.status.success(), "{}", text(&built.stderr));
     }
 
@@ -578,7 +578,7 @@ fn a_source_that_was_changed_later_is_named() {
     std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slice/figure.c"), &source)
         .unwrap();
     let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
-    recorded.build(&source, &["-g", "-O0"]);
+    recorded.build("cc", &source, &["-g", "-O0"]);
     recorded.record(&[]);
     assert!(!changed(&recorded));
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
@@ -630,6 +630,81 @@ fn what_is_known_of_variables_is_told_where_one_has_no_value() {
     let (_, line) = message.trim().split_once("should have a value at figure.c:").expect(&message);
     let there = recorded.why(&["print", &format!("figure.c:{line}:a")]);
     assert!(there.status.success(), "{}", text(&there.stderr));
+}
+
+#[test]
+fn optimised_code_is_told_by_the_lines_that_it_was_made_from() {
+    let recorded = Recorded::new("weigh.c", &["-g", "-O2"], &[]);
+    let answer = recorded.json(&["slice", &format!("{}:weight", recorded.place("printed"))]);
+    let comments = recorded.comments(&answer);
+    assert!(set(&["scaled", "summed", "weighed"]).is_subset(&comments), "{comments:?}");
+    assert!(!comments.contains("returned"), "{comments:?}");
+}
+
+#[test]
+fn what_only_the_debug_information_computes_is_said() {
+    let recorded = Recorded::new("weigh.c", &["-g", "-O2"], &[]);
+    let said = |value: &str| {
+        let answer = recorded.json(&["slice", value]);
+        let left_out = answer["left_out"].as_array().unwrap().iter();
+        let said: Vec<String> = left_out.map(|said| said.as_str().unwrap().to_owned()).collect();
+        said.into_iter().find(|said| said.contains("debug information"))
+    };
+    let told = "the debug information computes sum from rsi and rdi: these are what is followed";
+    assert_eq!(said("weigh:sum").as_deref(), Some(told));
+    assert_eq!(said("weigh:a"), None);
+}
+
+#[test]
+fn a_member_of_some_bits_is_the_bytes_that_hold_them() {
+    let recorded = Recorded::new("bits.c", &["-g", "-O0"], &[]);
+    for member in ["b", "c"] {
+        let answer = recorded.json(&["slice", &format!("end:s.{member}"), "--thin"]);
+        let comments = recorded.comments(&answer);
+        assert!(comments.contains(member) && !comments.contains("tail"), "{member}: {comments:?}");
+        // What else is in the byte cannot be told from it.
+        let lines = answer["answer"]["lines"].as_array().unwrap();
+        let written: BTreeSet<&str> =
+            lines.iter().filter_map(|line| line["variable"].as_str()).collect();
+        assert_eq!(written, BTreeSet::from(["s"]), "{member}");
+    }
+}
+
+#[test]
+fn a_panic_is_told_by_lines_of_the_programs_own() {
+    let recorded = Recorded::built("rustc", "panics.rs", &["-g", "-Copt-level=0"]);
+    recorded.record(&[]);
+    let answer = recorded.json(&["slice", "crash"]);
+    let lines = answer["answer"]["lines"].as_array().unwrap();
+    let own = recorded.source.to_str().unwrap();
+    assert!(lines.iter().all(|line| line["file"] == own), "{lines:?}");
+    let comments = recorded.comments(&answer);
+    assert!(set(&["past the end", "found", "panics"]).is_subset(&comments), "{comments:?}");
+}
+
+#[test]
+fn files_of_one_name_are_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let [source, program] = ["whole.c", "whole"].map(|name| directory.path().join(name));
+    for (path, text) in [
+        ("a/part.c", "int one(int x) { return x + 1; }\n"),
+        ("b/part.c", "int two(int x) { return x * 2; }\n"),
+        ("whole.c", "int one(int), two(int), r;\nint main(int c) { r = one(c) + two(c); }\n"),
+    ] {
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let mut cc = Command::new("cc");
+    cc.args(["-g", "-O0", "a/part.c", "b/part.c", "whole.c", "-o", "whole"]);
+    assert!(cc.current_dir(&directory).status().unwrap().success());
+    let recorded = Recorded { directory, source, program };
+    recorded.record(&[]);
+    let answer = recorded.json(&["slice", "end:r", "--data"]);
+    let lines = answer["answer"]["lines"].as_array().unwrap().iter();
+    let places: BTreeSet<String> =
+        lines.map(|line| line["place"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(places, set(&["a/part.c:1", "b/part.c:1", "whole.c:2"]));
 }
 
 #[test]

@@ -2,11 +2,12 @@
 //! where the user is.
 
 use crate::criterion::Value as Wanted;
+use crate::executions::Within;
 use crate::images::{Images, SceneMemory, innermost};
 use crate::origins::Origins;
 use serde::{Deserialize, Serialize};
 use why_engine::Scene;
-use why_symbols::{Called, End, Kind, Modules, Variable};
+use why_symbols::{Called, End, Kind, Modules, Variable, Viewpoint};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answer {
@@ -67,6 +68,13 @@ pub enum ValueSeen {
     },
 }
 
+impl Answer {
+    /// Whether the value that was asked for is not known at that moment.
+    pub fn lacks_value(&self) -> bool {
+        matches!(self.value, Some(Err(_)))
+    }
+}
+
 /// Finds an answer.
 pub struct Asker {
     pub value: Option<Wanted>,
@@ -83,8 +91,14 @@ struct Function<'a> {
 }
 
 impl Asker {
-    /// Of the frame with this canonical frame address, if one is given: none if it has gone.
-    pub fn ask(&self, scene: &Scene, images: &mut Images, cfa: Option<u64>) -> Option<Answer> {
+    /// Of the line that is being executed or has just been left, if one is given: none if its
+    /// function's frame has gone.
+    pub fn ask(
+        &self,
+        scene: &Scene,
+        images: &mut Images,
+        within: Option<&Within>,
+    ) -> Option<Answer> {
         let modules = &images.modules(scene);
         let memory = &SceneMemory(scene);
         let trace = modules.backtrace(memory, innermost(scene));
@@ -96,8 +110,14 @@ impl Asker {
                 called.map(move |(number, called)| Function { frame, number, called })
             })
             .collect();
-        let chosen = match cfa {
-            Some(_) => Some(functions.iter().position(|function| function.frame.cfa == cfa)?),
+        let chosen = match within {
+            Some(line) => {
+                let is_there = |function: &Function| function.frame.cfa == Some(line.cfa);
+                let innermost = functions.iter().position(is_there)?;
+                // Behind the line it may be another function that was inlined.
+                let is_at_line = functions[innermost].frame.pc == line.viewpoint.pc;
+                Some(if is_at_line { innermost + line.viewpoint.functions[0] } else { innermost })
+            }
             None => functions
                 .iter()
                 .position(|function| function.called.is_own)
@@ -114,7 +134,7 @@ impl Asker {
         };
         let seen_value = self.value.as_ref().map(|wanted| {
             let function = chosen.map_or(functions.first(), |index| functions.get(index));
-            value_seen(scene, modules, function, wanted)
+            value_seen(scene, modules, function, within.map(|line| &line.viewpoint), wanted)
         });
         Some(Answer {
             process: scene.process,
@@ -171,6 +191,7 @@ fn value_seen(
     scene: &Scene,
     modules: &Modules,
     function: Option<&Function>,
+    viewpoint: Option<&Viewpoint>,
     wanted: &Wanted,
 ) -> Result<(ValueSeen, Origins), String> {
     let seen = match wanted {
@@ -187,14 +208,16 @@ fn value_seen(
         Wanted::Expression(expression) => {
             let memory = &SceneMemory(scene);
             let function = function.ok_or("no frame is known here")?;
-            let value = modules.evaluate(memory, function.frame, function.number, expression);
+            let own = Viewpoint::of(function.frame, function.number);
+            let viewpoint = viewpoint.unwrap_or(&own);
+            let value = modules.evaluate(memory, function.frame, viewpoint, expression);
             let value = value.map_err(|error| error.0)?;
             let seen = ValueSeen::Expression {
                 expression: expression.to_string(),
                 type_: value.type_name(),
                 value: value.text(modules, memory),
             };
-            return Ok((seen, Origins::of_places(&value.origins())));
+            return Ok((seen, Origins::of_value(&value)));
         }
     };
     Ok((seen, Origins::of_named(wanted)))

@@ -107,7 +107,7 @@ impl Visits {
         for visit in &mut self.visits {
             if let Some(within) = visit.within.take() {
                 // It has ended within the line.
-                visit.look(scene, &mut self.images, Some(within.cfa));
+                visit.look(scene, &mut self.images, Some(&within));
             }
             visit.give_up_counting();
         }
@@ -141,31 +141,34 @@ impl Visit {
         self.told.is_some() && self.within.is_none()
     }
 
-    /// What is there now is the answer; the one before stays if the frame has gone.
-    fn look(&mut self, scene: &Scene, images: &mut Images, frame: Option<u64>) {
-        if let Some(answer) = self.asker.ask(scene, images, frame) {
+    /// What is there now is the answer; the one before stays if the frame has gone, or if the
+    /// value was known only then.
+    fn look(&mut self, scene: &Scene, images: &mut Images, within: Option<&Within>) {
+        let Some(answer) = self.asker.ask(scene, images, within) else {
+            return;
+        };
+        let was_known = matches!(&self.told, Some(Ok(before)) if !before.lacks_value());
+        if !was_known || !answer.lacks_value() {
             self.told = Some(Ok(Box::new(answer)));
         }
     }
 
     /// The execution begins that is meant: which addresses are to be watched.
     fn begin(&mut self, scene: &Scene, images: &mut Images) -> Vec<u64> {
+        let Goal::Execution { executions, when_left, .. } = &self.goal else {
+            unreachable!("only executions begin");
+        };
+        let (within, when_left) = (Within::new(scene, images, &executions.code), *when_left);
         // If its function returns in this line, that is all there is to be seen.
-        self.look(scene, images, None);
-        if let Goal::Execution { when_left: true, .. } = self.goal {
-            self.within = Within::new(scene, images);
-        }
+        self.look(scene, images, within.as_ref());
+        self.within = within.filter(|_| when_left);
         self.within.iter().flat_map(|within| within.ways_off.iter().copied()).collect()
     }
 
     /// A thread is at a watched address: looks once more if it has left the line.
     fn leave(&mut self, scene: &Scene, images: &mut Images) {
-        let left = self.within.as_ref().and_then(|within| within.has_left(scene, images));
-        if let Some(frame) = left {
-            self.within = None;
-            if frame.is_some() {
-                self.look(scene, images, frame);
-            }
+        if let Some(line) = self.within.take_if(|within| within.has_left(scene, images)) {
+            self.look(scene, images, Some(&line));
         }
     }
 

@@ -44,10 +44,13 @@ pub struct Place {
 impl Place {
     /// `file:line`, or what else there is to tell where it is.
     pub fn told(&self) -> String {
+        self.told_with(|file| file.rsplit('/').next().unwrap_or(file))
+    }
+
+    /// The same with names for files.
+    pub fn told_with<'a>(&'a self, name: impl Fn(&'a str) -> &'a str) -> String {
         match (&self.source, &self.function, &self.module) {
-            (Some((file, line)), ..) => {
-                format!("{}:{line}", file.rsplit('/').next().unwrap_or(file))
-            }
+            (Some((file, line)), ..) => format!("{}:{line}", name(file)),
             (None, Some(function), _) => function.clone(),
             (None, None, Some(module)) => module.clone(),
             (None, None, None) => "code of no file".to_owned(),

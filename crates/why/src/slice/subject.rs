@@ -1,5 +1,6 @@
 //! What a slice is of: a value at a moment of a recorded process, and the process's trace.
 
+use super::file_names;
 use super::lines::{Kind, Line, Lines, Sources};
 use super::near;
 use super::races;
@@ -228,12 +229,14 @@ impl Subject {
         // Of those that will not be shown nobody wants to know what they made.
         let mut seen = self.seen(slice, &lines.all[..count])?;
         seen.resize(lines.all.len(), None);
+        let sources = lines.all.iter().filter_map(|line| line.place.source.as_ref());
+        let names = file_names::of(sources.map(|(file, _)| file.as_str()));
         let shown = |(line, seen): (&Line, Option<Seen>)| {
             let reason = &slice.reasons[line.reason];
             let moment = self.traced.region.moment(reason.position);
             let (variable, value) = seen.map(|seen| (seen.name, seen.value)).unzip();
             ShownLine {
-                place: line.place.told(),
+                place: line.place.told_with(|file| names[file]),
                 file: line.place.source.as_ref().map(|(file, _)| file.clone()),
                 line: line.place.source.as_ref().map(|(_, line)| *line),
                 function: line.place.function.clone(),
@@ -349,6 +352,14 @@ impl Subject {
     /// What is not shown, and why.
     fn left_out(&self, slice: &Slice, lines: &Lines) -> Vec<String> {
         let mut left_out = Vec::new();
+        if let (Some(Ok(ValueSeen::Expression { expression, .. })), true) =
+            (&self.answer.value, self.answer.origins.is_computed)
+        {
+            left_out.push(format!(
+                "the debug information computes {expression} from {}: these are what is followed",
+                self.answer.origins.told()
+            ));
+        }
         let (instances, of) = (slice.count, self.traced.region.length);
         left_out.push(format!("{instances} of {of} instructions that were executed belong to it"));
         if let Some((name, _)) = lines.without_source.first() {

@@ -42,6 +42,13 @@ fn check(options: &[&str], steps: Steps, sections: &[&str]) {
 }
 
 #[test]
+fn older_versions_are_read() {
+    for version in ["-gdwarf-2", "-gdwarf-3"] {
+        check(&[version, "-gstrict-dwarf"], &[], &[]);
+    }
+}
+
+#[test]
 fn compressed_sections_are_read() {
     check(&["-gz=zlib"], &[], &[".debug_info"]);
     check(&[], &[("objcopy", &["--compress-debug-sections=zstd", "shapes"])], &[".debug_info"]);

@@ -11,8 +11,7 @@ zero:
     goto behind;
 one:
     if (d > 100) w = 9; /* tested */
-    w = d + 2;
-    if (d > 1) w = 3 * d; /* selected */
+    w = d > 1 ? 3 * d : d + 2; /* selected */
     goto behind;
 two:
     w = 5;
