@@ -51,10 +51,12 @@ impl Failure {
 
 /// A recording alone says nothing of what is asked about it.
 pub fn more_than_recording(words: &[String]) -> Result<(), Failure> {
+    let is_one = |word: &str| {
+        let is_path = word.contains('/') && Path::new(word).exists();
+        is_path || !word.contains(':') && criterion::parse(word).is_ok()
+    };
     match words {
-        [only]
-            if names_recording(only) && !only.contains(':') && criterion::parse(only).is_ok() =>
-        {
+        [only] if names_recording(only) && is_one(only) => {
             recordings::find(Some(Path::new(only))).map_err(no_answer)?;
             Err(Failure::Misused(format!(
                 "{only} is a recording: give a criterion behind it, such as crash, FILE:LINE or \
