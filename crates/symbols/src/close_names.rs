@@ -41,30 +41,10 @@ fn distance(asked: &str, name: &str) -> Option<usize> {
     const PREFIX: usize = 3;
     let last = name.rsplit("::").next().unwrap_or(name);
     let name = if asked.contains("::") { name } else { last };
-    let (asked, name): (Vec<char>, Vec<char>) = (asked.chars().collect(), name.chars().collect());
-    let begins = asked.len() >= PREFIX && name.starts_with(&asked);
+    let begins = asked.len() >= PREFIX && name.starts_with(asked);
     let most = MOST_WRONG.min(asked.len() / 2);
-    let near = asked.len().abs_diff(name.len()) <= most;
-    let distance = near.then(|| edits(&asked, &name)).filter(|distance| *distance <= most);
+    let distance = Some(strsim::osa_distance(asked, name)).filter(|distance| *distance <= most);
     distance.or(begins.then_some(MOST_WRONG))
-}
-
-/// How many letters are to be added, left out, changed, or swapped with the next one.
-fn edits(old: &[char], new: &[char]) -> usize {
-    let mut rows: Vec<Vec<usize>> = vec![(0..=new.len()).collect()];
-    for (i, a) in old.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in new.iter().enumerate() {
-            let changed = rows[i][j] + usize::from(a != b);
-            let mut best = changed.min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *a == new[j - 1] && old[i - 1] == *b {
-                best = best.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[old.len()][new.len()]
 }
 
 #[cfg(test)]
