@@ -14,6 +14,7 @@ mod calls;
 pub mod control;
 mod course;
 mod deciders;
+pub mod decisions;
 mod decoding;
 mod events;
 pub mod excerpt;

@@ -250,6 +250,13 @@ impl Region {
         Ok(read?)
     }
 
+    /// The chunks of which one has the instruction at a position: of the one in front, the last unit
+    /// may be told in the next one.
+    pub(crate) fn may_hold(&self, at: Position) -> Range<usize> {
+        let behind = self.chunks.partition_point(|chunk| chunk.before.position <= at);
+        behind.saturating_sub(1)..(behind + 1).min(self.chunks.len())
+    }
+
     /// What decided that a thread came to an address when so many instructions had been
     /// executed.
     pub(crate) fn decided(
@@ -258,12 +265,7 @@ impl Region {
         thread: u64,
         address: u64,
     ) -> Result<Option<Position>, RegionError> {
-        let behind = self.chunks.partition_point(|chunk| chunk.before.position <= at);
-        let Some(chunk) = behind.checked_sub(1) else {
-            return Ok(None);
-        };
-        // Of the chunk in front, the last unit may be told in the next one.
-        for number in chunk..(chunk + 2).min(self.chunks.len()) {
+        for number in self.may_hold(at) {
             let mut events = Events::default();
             let mut course = self.read(number, None, &mut events)?;
             let mut decided = None;

@@ -6,6 +6,7 @@ mod file_names;
 pub mod lines;
 mod loader;
 mod near;
+mod predicate;
 mod races;
 pub mod shown;
 pub mod subject;

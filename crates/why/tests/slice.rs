@@ -94,7 +94,7 @@ impl Recorded {
         let numbers = answer["answer"]["lines"].as_array().unwrap().iter();
         let comment = |line: &Value| {
             let text = lines[line["line"].as_u64()? as usize - 1];
-            let (_, comment) = text.split_once("/* ")?;
+            let (_, comment) = text.split_once("/* ").or_else(|| text.split_once("// "))?;
             Some(comment.trim_end_matches(" */").to_owned())
         };
         numbers.filter_map(comment).collect()
@@ -678,8 +678,33 @@ fn a_panic_is_told_by_lines_of_the_programs_own() {
     let lines = answer["answer"]["lines"].as_array().unwrap();
     let own = recorded.source.to_str().unwrap();
     assert!(lines.iter().all(|line| line["file"] == own), "{lines:?}");
+    assert_eq!(lines[0]["place"], recorded.place("panics"));
     let comments = recorded.comments(&answer);
     assert!(set(&["past the end", "found", "panics"]).is_subset(&comments), "{comments:?}");
+}
+
+/// What it ended itself by is asked about, and not how it did that.
+#[test]
+fn why_a_program_ended_itself_is_the_branch_that_led_there() {
+    let made = ["given", "made", "thrice"];
+    for (how, because) in [
+        ("1", &["asserted"][..]),
+        ("2", &["too large", "checked"]),
+        ("3", &["third"]),
+        ("4", &["beyond", "few"]),
+    ] {
+        let recorded = Recorded::built("c++", "ends.cc", &["-g", "-O0"]);
+        recorded.record(&[how, "5"]);
+        let answer = recorded.json(&["slice", "crash", "--thin"]);
+        let comments = recorded.comments(&answer);
+        assert_eq!(comments, set(&[because, &made].concat()), "{how}: {answer}");
+        let told = answer["answer"]["told"].as_str().unwrap();
+        assert!(told.contains("because of "), "{told}");
+        // What decided that it came to that counts, too, where that is asked for.
+        let decided = recorded.comments(&recorded.json(&["slice", "crash"]));
+        assert!(decided.is_superset(&comments) && decided.contains("how"), "{how}: {decided:?}");
+        assert!(!decided.contains("apart"), "{how}: {decided:?}");
+    }
 }
 
 #[test]

@@ -170,6 +170,15 @@ impl<'a> Sources<'a> {
         loaders.filter(|module| !is_program(module)).flat_map(loader::linking).collect()
     }
 
+    pub fn modules(&self) -> &[why_symbols::Module] {
+        &self.modules
+    }
+
+    /// The file that an address is of.
+    pub fn module(&self, address: u64) -> Option<&why_symbols::Module> {
+        self.modules.iter().find(|module| module.range.contains(&address))
+    }
+
     /// Where an address is.
     pub fn place_of(&mut self, address: u64) -> &Place {
         let number = self.place(address);
@@ -196,8 +205,7 @@ impl<'a> Sources<'a> {
     }
 
     fn find(&self, address: u64) -> Place {
-        let module = self.modules.iter().find(|module| module.range.contains(&address));
-        let Some(module) = module else {
+        let Some(module) = self.module(address) else {
             return Place { function: None, source: None, module: None };
         };
         let linked = module.linked(address);

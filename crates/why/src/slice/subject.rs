@@ -3,6 +3,7 @@
 use super::file_names;
 use super::lines::{Kind, Line, Lines, Sources};
 use super::near;
+use super::predicate::Predicate;
 use super::races;
 use super::shown::{Answered, Instance, Preface, Shown, ShownLine, ViewArgs};
 use super::traced::{self, Traced};
@@ -36,6 +37,8 @@ pub struct Subject {
     from: Option<Position>,
     until: Option<Position>,
     pub traced: Traced,
+    /// Of a process that ended itself, by what it came to that.
+    predicate: Option<Predicate>,
     /// The program's own file.
     program: PathBuf,
     stats: Stats,
@@ -94,7 +97,7 @@ impl Subject {
         let tracing = begun.elapsed();
         let manifest = recording.manifest().map_err(no_answer)?;
         let program = program(&traced, manifest.command.first().map_or("", String::as_str));
-        Ok(Subject {
+        let mut subject = Subject {
             recording,
             process,
             question: text,
@@ -103,11 +106,28 @@ impl Subject {
             from,
             until,
             traced,
+            predicate: None,
             program,
             stats,
             tracing,
             slicing: Duration::ZERO,
-        })
+        };
+        subject.predicate = subject.find_predicate()?;
+        Ok(subject)
+    }
+
+    /// Of a process that ended itself it is of interest why it did.
+    fn find_predicate(&self) -> Result<Option<Predicate>, Failure> {
+        let is_crash = self.question.rsplit('/').next() == Some("crash");
+        let Some(pc) = self.place.pc.filter(|_| is_crash) else {
+            return Ok(None);
+        };
+        let Criterion { position, thread, .. } = self.source()?;
+        let (of, region) = ((&self.recording, self.process), &self.traced.region);
+        let found = Predicate::of_end(of, region, &mut self.sources(), (position, thread, pc));
+        let found = found.map_err(no_answer)?;
+        let from = self.position(self.from)?.unwrap_or(0);
+        Ok(found.filter(|predicate| predicate.position > from))
     }
 
     /// Another process of the recording, at a position.
@@ -144,13 +164,23 @@ impl Subject {
                 self.question
             )));
         }
-        Ok(Criterion {
+        let criterion = Criterion {
             from: self.position(self.from)?.unwrap_or(0),
             until: self.position(self.until)?.unwrap_or(u64::MAX),
             // Why it came there, if no value is asked for.
             address: self.place.pc.filter(|_| self.answer.value.is_none()),
             pruned: self.pruned(&view.prune)?,
             ..self.source()?
+        };
+        Ok(match &self.predicate {
+            None => criterion,
+            Some(Predicate { position, address, cells }) => Criterion {
+                position: *position,
+                address: Some(*address),
+                cells: cells.clone(),
+                memory: Vec::new(),
+                ..criterion
+            },
         })
     }
 
@@ -317,7 +347,14 @@ impl Subject {
                 format!("{}: {:#04x} {:?}", self.question, bytes[0], char::from(bytes[0]))
             }
             _ => {
-                let place = self.place.pc.map(|pc| self.sources().told(pc)).unwrap_or_default();
+                let mut sources = self.sources();
+                let place = match (&self.predicate, self.place.pc) {
+                    (Some(predicate), _) => {
+                        format!("because of {}", sources.told(predicate.address))
+                    }
+                    (None, Some(pc)) => sources.told(pc),
+                    (None, None) => String::new(),
+                };
                 format!("{}: {}  {place}", self.question, self.answer.position)
             }
         }

@@ -278,12 +278,7 @@ impl Program for OfImage<'_> {
     }
 
     fn may_return(&self, callee: u64) -> bool {
-        let at = LinkAddress(callee);
-        let name = match self.image.is_stub(at) {
-            true => self.imported_by(callee),
-            false => self.image.function_symbol(at),
-        };
-        !name.is_some_and(never_returns)
+        !name_of(self.image, LinkAddress(callee)).is_some_and(never_returns)
     }
 
     fn landing_pad(&self, call: u64) -> Option<u64> {
@@ -301,23 +296,29 @@ impl Program for OfImage<'_> {
     }
 }
 
-impl OfImage<'_> {
-    /// The name of what is called by way of some code of the linker's.
-    fn imported_by(&self, stub: u64) -> Option<&str> {
-        /// None is longer.
-        const LONGEST: usize = 16;
-        let mut bytes = [0; LONGEST];
-        let got = self.read(stub, &mut bytes);
-        let decoder = Decoder::with_ip(64, &bytes[..got], stub, DecoderOptions::NONE);
-        let jump = decoder.into_iter().find(|insn| insn.flow_control() != FlowControl::Next)?;
-        self.image.imported(LinkAddress(
-            jump.is_ip_rel_memory_operand().then(|| jump.ip_rel_memory_address())?,
-        ))
+/// The name that the linker has for a function, or for what is called by way of its own code.
+pub fn name_of(image: &Image, callee: LinkAddress) -> Option<&str> {
+    match image.is_stub(callee) {
+        true => imported_by(image, callee),
+        false => image.function_symbol(callee),
     }
 }
 
+/// The name of what is called by way of some code of the linker's.
+fn imported_by(image: &Image, stub: LinkAddress) -> Option<&str> {
+    /// None is longer.
+    const LONGEST: usize = 16;
+    let mut bytes = [0; LONGEST];
+    let got = image.read(stub, &mut bytes);
+    let decoder = Decoder::with_ip(64, &bytes[..got], stub.0, DecoderOptions::NONE);
+    let jump = decoder.into_iter().find(|insn| insn.flow_control() != FlowControl::Next)?;
+    image.imported(LinkAddress(
+        jump.is_ip_rel_memory_operand().then(|| jump.ip_rel_memory_address())?,
+    ))
+}
+
 /// Functions of libraries whose callers' code does not go on behind the call.
-fn never_returns(name: &str) -> bool {
+pub fn never_returns(name: &str) -> bool {
     const NEVER: [&str; 34] = [
         "abort",
         "exit",
