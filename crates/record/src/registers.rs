@@ -9,6 +9,7 @@ pub const NAMES: [&str; COUNT] = [
 ];
 
 pub const COUNT: usize = 20;
+pub const RAX: usize = 0;
 pub const RCX: usize = 1;
 pub const RSP: usize = 4;
 pub const R11: usize = 11;

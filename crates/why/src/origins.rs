@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use why_effects::{Cell, Place, cells, effects};
 use why_engine::Scene;
-use why_record::registers::{FLAGS, RIP};
+use why_record::registers::{FLAGS, RAX, RIP};
 use why_symbols::{Origin, Value};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,14 +77,20 @@ impl Origins {
         }
     }
 
-    /// All that the next instruction reads, and what decides where it leads. A thread that ends
-    /// itself in a call of the system came there: that is all there is to ask.
+    /// All that the next instruction reads, and what decides where it leads. Of a call of the system
+    /// by which the program ends, that is the status; a thread that ends itself otherwise came
+    /// there, and that is all there is to ask.
     pub fn of_instruction(scene: &Scene) -> Origins {
+        /// The calls that a program ends by.
+        const ENDS: [i64; 2] = [libc::SYS_exit_group, libc::SYS_exit];
         let mut bytes = [0; 15];
         let got = scene.read(scene.registers.0[RIP], &mut bytes);
         let at = scene.registers.0[RIP];
         let insn = Decoder::with_ip(64, &bytes[..got], at, DecoderOptions::NONE).decode();
         let mut origins = Origins::default();
+        if insn.code() == Code::Syscall && ENDS.contains(&scene.registers.0[RAX].cast_signed()) {
+            origins.cells.extend(cells::of(Register::EDI));
+        }
         if insn.is_invalid() || insn.code() == Code::Syscall {
             return origins;
         }

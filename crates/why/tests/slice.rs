@@ -708,6 +708,15 @@ fn why_a_program_ended_itself_is_the_branch_that_led_there() {
 }
 
 #[test]
+fn a_status_that_is_returned_is_what_is_asked_about() {
+    let recorded = Recorded::new("status.c", &["-g", "-O0"], &["9"]);
+    let thin = recorded.comments(&recorded.json(&["slice", "crash", "--thin"]));
+    assert_eq!(thin, set(&["returned", "verified", "five"]));
+    let whole = recorded.comments(&recorded.json(&["slice", "crash"]));
+    assert_eq!(whole, set(&["returned", "verified", "five", "tested", "given"]));
+}
+
+#[test]
 fn files_of_one_name_are_told_apart() {
     let directory = tempfile::tempdir().unwrap();
     let [source, program] = ["whole.c", "whole"].map(|name| directory.path().join(name));
