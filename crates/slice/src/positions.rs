@@ -3,6 +3,7 @@
 use crate::control::Position;
 use crate::large;
 use crate::memory::bits;
+use std::ops::Range;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Positions(Vec<u64>);
@@ -64,6 +65,27 @@ impl Positions {
         Some((at(first, low), at(last, high)))
     }
 
+    /// All of them in order, those that follow each other together.
+    pub fn runs(&self) -> impl Iterator<Item = Range<Position>> {
+        let mut at: Position = 0;
+        let end = 64 * self.0.len() as Position;
+        // Where the next one is that belongs to them, or the next one that does not.
+        let next = move |from: Position, belongs: bool| {
+            let turned = |word: &u64| if belongs { *word } else { !*word };
+            let (first, behind) = ((from / 64) as usize, from % 64);
+            let here = self.0.get(first).map_or(0, turned) >> behind << behind;
+            let rest = self.0.iter().skip(first + 1).map(turned);
+            let mut words = std::iter::once(here).chain(rest).zip(first as Position..);
+            let found = words.find(|(word, _)| *word != 0);
+            found.map_or(end, |(word, at)| 64 * at + Position::from(word.trailing_zeros()))
+        };
+        std::iter::from_fn(move || {
+            let start = next(at, true);
+            at = next(start, false);
+            (start < end).then_some(start..at)
+        })
+    }
+
     pub fn has(&self, position: Position) -> bool {
         self.0.get((position / 64) as usize).is_some_and(|word| word >> (position % 64) & 1 == 1)
     }
@@ -81,4 +103,23 @@ pub(crate) fn bits_of(words: &[u64], first: usize, count: u32) -> u64 {
     let low = words.get(word).map_or(0, |word| word >> shift);
     let high = words.get(word + 1).map_or(0, |word| word << 1 << (63 - shift));
     (low | high) & bits(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_all_of_them() {
+        for step in [1, 2, 3, 63, 64, 65, 200] {
+            let mut positions = Positions::up_to(1000);
+            let own = |position: &Position| position % step == 0 || (120..250).contains(position);
+            let all: Vec<Position> = (0..1000).filter(own).collect();
+            all.iter().for_each(|position| positions.add(*position));
+            let runs: Vec<Range<Position>> = positions.runs().collect();
+            assert!(runs.is_sorted_by(|one, other| one.end < other.start), "{runs:?}");
+            assert_eq!(runs.into_iter().flatten().collect::<Vec<_>>(), all);
+        }
+        assert_eq!(Positions::default().runs().count(), 0);
+    }
 }

@@ -68,11 +68,14 @@ pub fn make(
     }
     let region = traced::of_process(recording, process)?.region;
     let length = region.length;
-    let last = slice.instances.iter().map(|(position, _)| *position).max();
-    if slice.traced != length || last.is_some_and(|last| last >= length) {
+    let ends = |(first, count): &(u64, u64)| first.checked_add(*count);
+    if slice.traced != length
+        || slice.runs.iter().any(|run| ends(run).is_none_or(|end| end > length))
+    {
         return Err(of_another());
     }
-    let wanted: Vec<u64> = slice.instances.iter().map(|(position, _)| *position).collect();
+    let wanted: Vec<u64> =
+        slice.runs.iter().flat_map(|(first, count)| *first..first + count).collect();
     let excerpt = Excerpt::new(Arc::new(region), wanted);
     let script = Script::new(recording, process, excerpt).map_err(failed)?;
     let path = path.map_or_else(|| temporary(recording), Path::to_owned);

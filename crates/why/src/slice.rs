@@ -22,7 +22,7 @@ use shown::{Answered, Shown, ViewArgs};
 use std::process::ExitCode;
 use subject::Subject;
 use why_slice::reasons::Why;
-use why_slice::region::{Criterion, Options};
+use why_slice::region::{Criterion, Options, Slice};
 
 const SCHEMA: &str = "why.slice/1";
 
@@ -80,15 +80,13 @@ fn answer(
     criterion: &Criterion,
 ) -> Result<Shown, Failure> {
     let options = view.options();
-    // What is kept has them all.
-    let count_only = options.count_only && args.save.is_none();
-    let options = Options { count_only, ..options };
     if args.forward {
-        return forward(view, &mut subject, criterion, options);
+        return forward(args, view, &mut subject, criterion);
     }
     let mut lineage = Lineage::of(&subject, criterion, view)?;
     let slices = lineage.backward(&mut subject, criterion, None, options)?;
     let mut shown = lineage.shown(&mut subject, SCHEMA, &slices, view)?;
+    shown.runs = args.kept(&slices[0]);
     if slices.iter().all(|slice| slice.count == 0) {
         let is_all = slices.iter().all(|slice| slice.pruned == 0 && slice.others_wrote == 0);
         let nothing = match view.region {
@@ -102,15 +100,17 @@ fn answer(
 }
 
 fn forward(
+    args: &Args,
     view: &ViewArgs,
     subject: &mut Subject,
     criterion: &Criterion,
-    options: Options,
 ) -> Result<Shown, Failure> {
+    let options = view.options();
     let found = subject.timed(|region, watch| {
         region.forward(criterion, Options { watch: Some(watch), ..options })
     })?;
     let mut shown = subject.shown(&Answered { schema: SCHEMA, slice: &found }, view)?;
+    shown.runs = args.kept(&found);
     if found.count == 0 {
         let when = "nothing used it from there on; a line's value is the one when the line is left";
         shown.left_out.push(when.to_owned());
@@ -142,6 +142,14 @@ fn load(args: &Args) -> Result<Shown, Failure> {
     };
     let recording = crate::recordings::find(recording).map_err(no_answer)?;
     Shown::load(&recording, name)
+}
+
+impl Args {
+    /// What of a slice is kept besides its lines, if it is.
+    fn kept(&self, slice: &Slice) -> Vec<(u64, u64)> {
+        let runs = self.save.iter().flat_map(|_| slice.positions.runs());
+        runs.map(|run| (run.start, run.end - run.start)).collect()
+    }
 }
 
 impl ViewArgs {

@@ -96,9 +96,9 @@ pub struct Shown {
     pub left_out: Vec<String>,
     /// How many instructions that were executed belong to it.
     pub in_slice: u64,
-    /// Positions in the trace and addresses, the last executed first, if they were asked for.
-    pub instances: Vec<(u64, u64)>,
-    /// The same with all that is known of each, if that was asked for.
+    /// Their positions in the trace in runs, each with the first and how many, if it is kept.
+    pub runs: Vec<(u64, u64)>,
+    /// All that is known of each, if that was asked for.
     pub told_instances: Vec<Instance>,
     /// How many instructions were executed in all.
     pub traced: u64,

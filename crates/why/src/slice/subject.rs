@@ -292,7 +292,7 @@ impl Subject {
             lines: lines.all.iter().zip(seen).map(shown).collect(),
             races,
             left_out: self.left_out(slice, &lines),
-            instances: slice.instructions.clone(),
+            runs: Vec::new(),
             in_slice: slice.count,
             told_instances: if view.all { self.instances(slice) } else { Vec::new() },
             traced: self.traced.region.length,
