@@ -86,6 +86,8 @@ pub struct Criterion {
     pub address: Option<u64>,
     /// Also, why the instruction at this position was executed, and what it decided by.
     pub decision: Option<Position>,
+    /// Also what the branch at this position decided by and, where that counts, why it was executed.
+    pub predicate: Option<Position>,
     /// What was executed before that many instructions does not count, and of a slice forwards
     /// not what was executed when so many had been.
     pub from: Position,
@@ -119,6 +121,7 @@ impl Default for Criterion {
             undecided: false,
             address: None,
             decision: None,
+            predicate: None,
             from: 0,
             until: Position::MAX,
             pruned: Vec::new(),

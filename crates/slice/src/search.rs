@@ -47,6 +47,9 @@ impl Region {
         if let Some(decision) = criterion.decision.filter(|_| noted.control) {
             noted.waiting.decide(decision, Wanter::default());
         }
+        if let Some(predicate) = criterion.predicate {
+            noted.waiting.decide(predicate, Wanter::default());
+        }
         // Reasons of instances are all different.
         let shortcuts = (options.reasons != Why::Instances).then(|| {
             let learnt = self.learnt(Kind {

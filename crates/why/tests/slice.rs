@@ -681,6 +681,12 @@ fn a_panic_is_told_by_lines_of_the_programs_own() {
     assert_eq!(lines[0]["place"], recorded.place("panics"));
     let comments = recorded.comments(&answer);
     assert!(set(&["past the end", "found", "panics"]).is_subset(&comments), "{comments:?}");
+    let recorded = Recorded::built("rustc", "unwraps.rs", &["-g", "-Copt-level=0"]);
+    recorded.record(&[]);
+    let thin = recorded.comments(&recorded.json(&["slice", "crash", "--thin"]));
+    assert_eq!(thin, set(&["unwraps", "none"]));
+    let whole = recorded.comments(&recorded.json(&["slice", "crash"]));
+    assert_eq!(whole, set(&["unwraps", "none", "number"]));
 }
 
 /// What it ended itself by is asked about, and not how it did that.
@@ -690,8 +696,9 @@ fn why_a_program_ended_itself_is_the_branch_that_led_there() {
     for (how, because) in [
         ("1", &["asserted"][..]),
         ("2", &["too large", "checked"]),
-        ("3", &["third"]),
+        ("3", &["third", "exit"]),
         ("4", &["beyond", "few"]),
+        ("5", &["fifth", "how", "computed"]),
     ] {
         let recorded = Recorded::built("c++", "ends.cc", &["-g", "-O0"]);
         recorded.record(&[how, "5"]);

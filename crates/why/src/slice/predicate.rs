@@ -3,9 +3,8 @@
 
 use super::lines::Sources;
 use super::ways;
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory};
-use std::ops::{ControlFlow, Range};
-use why_effects::{Cell, Place, effects};
+use iced_x86::FlowControl;
+use std::ops::ControlFlow;
 use why_record::event::Ended;
 use why_record::store::Recording;
 use why_record::summary;
@@ -15,8 +14,8 @@ use why_slice::region::{Region, RegionError};
 pub struct Predicate {
     pub position: u64,
     pub address: u64,
-    /// What it decided by.
-    pub cells: Vec<Range<Cell>>,
+    /// The program ended with a status, and says something by that, too.
+    pub has_status: bool,
 }
 
 /// When something was executed, by which thread, and where it is.
@@ -44,7 +43,12 @@ impl Predicate {
                     panics = panics.max(region.last_execution(entry)?.map(|last| (last, entry)));
                 }
                 let here = panics.map_or(end, |((position, thread), at)| (position, thread, at));
-                Predicate::of(region, sources, here)
+                let found = Predicate::of(region, sources, here)?;
+                Ok(found.map(|found| Predicate { has_status: panics.is_none(), ..found }))
+            }
+            Some(Ended::Status(_)) => {
+                let found = Predicate::of(region, sources, end)?;
+                Ok(found.map(|found| Predicate { has_status: true, ..found }))
             }
             _ => Predicate::of(region, sources, end),
         }
@@ -57,26 +61,29 @@ impl Predicate {
         sources: &mut Sources,
         here: Here,
     ) -> Result<Option<Predicate>, RegionError> {
-        let (mut found, mut is_own) = (None, !sources.lines([here.2]).is_empty());
+        // Whether anything of the program's own has been come to.
+        let (mut found, mut has_own) = (None, !sources.lines([here.2]).is_empty());
         // Whether a failed check was told of that has not been come to yet.
         let mut has_failed = false;
         region.each_decision(here, |Decision { position, insn, to, .. }| {
             let callee = to.and_then(|to| sources.function_begun(to));
-            let was_own = is_own;
-            is_own |= !sources.lines([insn.ip()]).is_empty();
+            let never_returns = callee.as_deref().is_some_and(ways::never_returns);
+            let is_check = never_returns && !callee.as_deref().is_some_and(ends_all);
+            let is_own = !sources.lines([insn.ip()]).is_empty();
+            let is_first = is_own && !has_own;
+            has_own |= is_own;
             match insn.flow_control() {
-                FlowControl::ConditionalBranch if is_own || has_failed => {
-                    let (address, cells) = (insn.ip(), decides(insn));
-                    found = Some(Predicate { position: *position, address, cells });
+                FlowControl::ConditionalBranch if is_own || has_failed || is_check => {
+                    let (position, address) = (*position, insn.ip());
+                    found = Some(Predicate { position, address, has_status: false });
                     has_failed = false;
                     if is_own { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 }
                 FlowControl::Call | FlowControl::IndirectCall => {
-                    let never_returns = callee.as_deref().is_some_and(ways::never_returns);
-                    if never_returns && !callee.as_deref().is_some_and(ends_all) {
+                    if is_check {
                         (found, has_failed) = (None, true);
                     }
-                    match is_own && !was_own && !never_returns {
+                    match is_first && !never_returns {
                         true => ControlFlow::Break(()),
                         false => ControlFlow::Continue(()),
                     }
@@ -91,17 +98,8 @@ impl Predicate {
 
 /// Whether a function only ends the program, whatever was wrong.
 fn ends_all(name: &str) -> bool {
-    ["abort", "exit", "_exit", "_Exit", "quick_exit"].contains(&name)
-}
-
-/// What a branch looks at.
-fn decides(branch: &Instruction) -> Vec<Range<Cell>> {
-    let told = effects(branch, &mut InstructionInfoFactory::new());
-    let cells = told.decides.into_iter().filter_map(|place| match place {
-        Place::Cells(cells) => Some(cells),
-        Place::Memory { .. } | Place::String { .. } => None,
-    });
-    cells.collect()
+    const ENDS: [&str; 5] = ["abort", "exit", "_exit", "_Exit", "quick_exit"];
+    ENDS.contains(&name.strip_prefix("__GI_").unwrap_or(name)) || name.contains("std7process")
 }
 
 impl Sources<'_> {

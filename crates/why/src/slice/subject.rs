@@ -174,10 +174,11 @@ impl Subject {
         };
         Ok(match &self.predicate {
             None => criterion,
-            Some(Predicate { position, address, cells }) => Criterion {
-                position: *position,
-                address: Some(*address),
-                cells: cells.clone(),
+            // How it then ended is of no interest, but for the status.
+            Some(Predicate { position, has_status, .. }) => Criterion {
+                predicate: Some(*position),
+                address: None,
+                cells: if *has_status { criterion.cells } else { Vec::new() },
                 memory: Vec::new(),
                 ..criterion
             },

@@ -355,8 +355,21 @@ pub fn never_returns(name: &str) -> bool {
         "_ZSt9terminatev",
         "rust_panic",
     ];
+    /// Parts of names that are mangled.
+    const PARTS: [&str; 9] = [
+        "core9panicking",
+        "begin_panic",
+        "13unwrap_failed",
+        "13expect_failed",
+        "slice_error_fail",
+        "slice_index_fail",
+        "handle_alloc_error",
+        "std7process4exit",
+        "std7process5abort",
+    ];
+    // The C library calls its own functions by other names.
+    let name = name.strip_prefix("__GI_").unwrap_or(name);
     NEVER.contains(&name)
         || name.starts_with("_ZSt") && name.contains("__throw_")
-        || name.contains("core9panicking")
-        || name.contains("begin_panic")
+        || PARTS.iter().any(|part| name.contains(part))
 }

@@ -23,5 +23,7 @@ int main(int argc, char **argv) {
         check(made); // checked
     if (how == 3 && made > 8) // third
         exit(4); // exit
+    if (how == 5) // fifth
+        exit(made + how); // computed
     return few.at(made); // beyond
 }
