@@ -39,7 +39,8 @@ impl Region {
                 }
                 let (_, events) = chunk.as_ref().expect("it was just read");
                 if let Some(decision) = self.decision(events, position) {
-                    next = decision.decided.filter(|_| each(&decision).is_continue());
+                    let then = each(&decision);
+                    next = decision.decided.filter(|_| then.is_continue());
                     break;
                 }
             }

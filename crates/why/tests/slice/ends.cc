@@ -1,10 +1,17 @@
 #include <cassert>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <vector>
 
 static int thrice(int x) { return x * 3; } // thrice
+
+static int kept;
+
+static void handler(int) {
+    assert(kept < 9); // in a handler
+}
 
 static void check(int x) {
     if (x > 9) // too large
@@ -23,6 +30,11 @@ int main(int argc, char **argv) {
         check(made); // checked
     if (how == 3 && made > 8) // third
         exit(4); // exit
+    if (how == 6) { // sixth
+        signal(SIGUSR1, handler); // installed
+        kept = made; // kept
+        raise(SIGUSR1); // raised
+    }
     if (how == 5) // fifth
         exit(made + how); // computed
     return few.at(made); // beyond
