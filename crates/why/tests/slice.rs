@@ -68,6 +68,8 @@ impl Recorded {
         let recordings = self.directory.path().join("recordings");
         let mut why = Command::new(WHY);
         why.args(arguments).env("WHY_DIR", recordings);
+        // To tell where it panicked, a program would execute a thousand times as much.
+        why.env("RUST_BACKTRACE", "0");
         why
     }
 
