@@ -1,0 +1,183 @@
+//! What belongs to a slice, of programs whose slices are known.
+
+use super::recorded::{LEVELS, Recorded, set};
+use std::collections::BTreeSet;
+
+#[test]
+fn the_example_of_relevant_slices_has_the_slice_of_the_thesis() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let answer = recorded.json(&["slice", &format!("{}:out", recorded.place("16"))]);
+    assert_eq!(answer["schema"], "why.slice/1");
+    assert_eq!(recorded.comments(&answer), set(&["4", "15", "16"]));
+}
+
+#[test]
+fn a_table_of_jumps_is_decided_by_what_selects_from_it() {
+    for level in LEVELS {
+        let recorded = Recorded::new("switch.c", &["-g", level, "-fno-inline"], &[]);
+        let answer = recorded.json(&["slice", "end:w"]);
+        let lines = recorded.comments(&answer);
+        assert!(set(&["selects", "selected", "chosen"]).is_subset(&lines), "{level}: {lines:?}");
+        let answer = recorded.json(&["slice", "end:w", "--data"]);
+        assert!(!recorded.comments(&answer).contains("chosen"), "{level}");
+    }
+}
+
+#[test]
+fn where_a_jump_was_seen_to_lead_its_ways_meet() {
+    for level in LEVELS {
+        let recorded = Recorded::new("goto.c", &["-g", level, "-fno-inline"], &[]);
+        let lines = recorded.comments(&recorded.json(&["slice", "end:w"]));
+        assert!(set(&["selects", "selected", "chosen"]).is_subset(&lines), "{level}: {lines:?}");
+        assert!(!lines.contains("tested") && !lines.contains("met"), "{level}: {lines:?}");
+        // Behind it, whatever was selected does not matter. At -O2 each has a copy of what follows.
+        if level == "-O2" {
+            continue;
+        }
+        let lines = recorded.comments(&recorded.json(&["slice", "end:after"]));
+        assert!(lines.contains("met") && !lines.contains("selects"), "{level}: {lines:?}");
+    }
+}
+
+/// While a run is traced, what is executed often is translated anew.
+#[test]
+fn every_turn_of_a_long_loop_is_there() {
+    const TURNS: u64 = 4_000_000;
+    let recorded = Recorded::new("turns.c", &["-g", "-O1"], &[&TURNS.to_string()]);
+    let answer = recorded.json(&["slice", "end:w"]);
+    let times = |comment: &str| -> u64 {
+        let line: u64 = recorded.place(comment).split_once(':').unwrap().1.parse().unwrap();
+        let lines = answer["answer"]["lines"].as_array().unwrap().iter();
+        lines.filter(|told| told["line"] == line).map(|told| told["times"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(["seldom", "mostly"].map(times), [TURNS / 16, TURNS / 16 * 15]);
+    assert_eq!(["decides", "turns"].map(times), [TURNS, TURNS - 1]);
+}
+
+#[test]
+fn a_register_that_is_brought_back_is_the_callers() {
+    let recorded = Recorded::new("kept.c", &["-g", "-O1"], &[]);
+    let answer = recorded.json(&["slice", "end:w"]);
+    let lines = recorded.comments(&answer);
+    assert_eq!(lines, set(&["made", "used"]));
+}
+
+#[test]
+fn arguments_are_the_same_however_a_function_is_bound() {
+    for binding in ["-Wl,-z,lazy", "-Wl,-z,now"] {
+        let recorded = Recorded::new("bound.c", &["-g", "-O0", binding], &["17"]);
+        let lines = recorded.comments(&recorded.json(&["slice", "end:w", "--data"]));
+        assert_eq!(lines, set(&["text", "base", "used"]), "{binding}");
+        // These are in vector registers, which the linker uses for itself, too.
+        let lines = recorded.comments(&recorded.json(&["slice", "end:area", "--data"]));
+        assert_eq!(lines, set(&["side", "power", "squared"]), "{binding}");
+        let side = format!("{}:side", recorded.place("side"));
+        let lines = recorded.comments(&recorded.json(&["slice", &side, "--data", "--forward"]));
+        assert_eq!(lines, set(&["squared"]), "{binding}");
+    }
+}
+
+#[test]
+fn registers_are_behind_a_handler_what_they_were_before() {
+    for level in LEVELS {
+        let recorded = Recorded::new("signal.c", &["-g", level], &[]);
+        let answer = recorded.json(&["slice", "end:w", "--data"]);
+        assert_eq!(recorded.comments(&answer), set(&["made", "used"]), "{level}");
+        let answer = recorded.json(&["slice", "end:counted", "--data"]);
+        assert_eq!(recorded.comments(&answer), set(&["handled"]), "{level}");
+        let place = format!("{}:e", recorded.place("used"));
+        let forward = recorded.json(&["slice", "handler:%rdi", "--forward", "--data"]);
+        assert!(!recorded.comments(&forward).contains("used"), "{level} {place}");
+    }
+}
+
+/// The linker looks at the whole environment, and decides by it to start the program.
+#[test]
+fn what_the_linker_does_with_the_environment_is_not_looked_into() {
+    let recorded = Recorded::recorded_with("environment.c", &[("BIAS", "7"), ("OTHER", "8")]);
+    let answer = recorded.json(&["chop", "--from=env:BIAS", "--to=crash"]);
+    assert_eq!(recorded.comments(&answer), set(&["asked", "told", "step"]));
+    let said = recorded.refused(&["chop", "--from=env:OTHER", "--to=crash"], 1);
+    assert!(said.contains("nothing leads from env:OTHER to crash"), "{said}");
+}
+
+#[test]
+fn what_was_asked_about_may_use_a_source_itself() {
+    let recorded = Recorded::recorded_with("environment.c", &[("BIAS", "7")]);
+    let step = format!("--from={}:step", recorded.place("step"));
+    let answer = recorded.json(&["chop", &step, "--to=crash"]);
+    assert!(recorded.comments(&answer).is_empty());
+    assert!(answer["left_out"].to_string().contains("nothing lies between"), "{answer}");
+    let told = answer["answer"]["told"].as_str().unwrap();
+    assert!(told.ends_with(&recorded.place("crash")), "{told}");
+    // A division leaves flags as they were, or not: it does not use them.
+    let answer = recorded.json(&["slice", "crash", "--data"]);
+    assert_eq!(recorded.comments(&answer), set(&["asked", "crash", "step", "told"]));
+}
+
+#[test]
+fn the_chop_of_an_overflow_is_a_few_lines() {
+    for level in LEVELS {
+        // At -O2 `strcpy` is jumped to.
+        let options = ["-g", level, "-fno-inline"];
+        let recorded = Recorded::new("overflow.c", &options, &[&"x".repeat(24)]);
+        let answer = recorded.json(&["chop", "--from", "arg:1", "--to", "crash", "--data"]);
+        assert_eq!(answer["schema"], "why.chop/1");
+        let lines = answer["answer"]["lines"].as_array().unwrap();
+        assert!(recorded.comments(&answer).contains("overflows"), "{level}: {answer:#}");
+        assert!(lines.len() <= 4, "{level}: {answer:#}");
+        // Not so if the name is short enough.
+        recorded.record(&["fits"]);
+        let made = recorded.json(&["slice", "end:globals.env"]);
+        assert!(recorded.comments(&made).contains("made"), "{level}");
+    }
+}
+
+#[test]
+fn what_was_made_of_a_value_is_found_forwards() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let answer = recorded.json(&["slice", &format!("{}:b", recorded.place("4")), "--forward"]);
+    assert_eq!(recorded.comments(&answer), set(&["15", "16"]));
+}
+
+#[test]
+fn a_member_of_some_bits_is_the_bytes_that_hold_them() {
+    let recorded = Recorded::new("bits.c", &["-g", "-O0"], &[]);
+    for member in ["b", "c"] {
+        let answer = recorded.json(&["slice", &format!("end:s.{member}"), "--thin"]);
+        let comments = recorded.comments(&answer);
+        assert!(comments.contains(member) && !comments.contains("tail"), "{member}: {comments:?}");
+        // What else is in the byte cannot be told from it.
+        let lines = answer["answer"]["lines"].as_array().unwrap();
+        let written: BTreeSet<&str> =
+            lines.iter().filter_map(|line| line["variable"].as_str()).collect();
+        assert_eq!(written, BTreeSet::from(["s"]), "{member}");
+    }
+}
+
+#[test]
+fn a_source_is_pruned_by_its_name() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let whole = recorded.comments(&recorded.json(&["slice", "end:out"]));
+    assert!(whole.contains("15"), "{whole:?}");
+    let answer = recorded.json(&["slice", "end:out", "--prune", "figure.c"]);
+    let pruned = recorded.comments(&answer);
+    assert!(!pruned.contains("15"), "{pruned:?}");
+    assert!(answer["left_out"].to_string().contains("pruned, were not looked into"), "{answer}");
+}
+
+#[test]
+fn a_region_may_have_one_side() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let criterion = format!("{}:out", recorded.place("16"));
+    for region in ["..main", "..start"] {
+        let outside = recorded.refused(&["slice", &criterion, "--region", region], 1);
+        assert!(outside.contains(&format!("not in the region {region}")), "{outside}");
+    }
+    let reversed = recorded.refused(&["slice", &criterion, "--region", "end..main"], 1);
+    assert!(reversed.contains("end..main ends at"), "{reversed}");
+    let made = format!("{}:b", recorded.place("4"));
+    let until = format!("..{}", recorded.place("16"));
+    let answer = recorded.json(&["slice", &made, "--forward", "--region", &until]);
+    assert_eq!(recorded.comments(&answer), set(&["15"]));
+}

@@ -1,0 +1,143 @@
+//! What is said where there is no answer, or less than was asked for.
+
+use super::recorded::{Recorded, text};
+use std::path::Path;
+
+#[test]
+fn what_only_the_debug_information_computes_is_said() {
+    let recorded = Recorded::new("weigh.c", &["-g", "-O2"], &[]);
+    let said = |value: &str| {
+        let answer = recorded.json(&["slice", value]);
+        let left_out = answer["left_out"].as_array().unwrap().iter();
+        let said: Vec<String> = left_out.map(|said| said.as_str().unwrap().to_owned()).collect();
+        said.into_iter().find(|said| said.contains("debug information"))
+    };
+    let told = "the debug information computes sum from rsi and rdi: these are what is followed";
+    assert_eq!(said("weigh:sum").as_deref(), Some(told));
+    assert_eq!(said("weigh:a"), None);
+}
+
+#[test]
+fn of_an_empty_slice_it_is_told_what_would_show_more() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    // What comes next there is a constant.
+    for option in ["--thin", "--data"] {
+        let output = recorded.why(&["slice", &recorded.place("4"), option]);
+        let shown = text(&output.stdout);
+        assert!(shown.contains(&format!("(without {option}, what")), "{shown}");
+    }
+    let decided = text(&recorded.why(&["slice", &recorded.place("4")]).stdout);
+    assert!(!decided.contains("without --"), "{decided}");
+}
+
+#[test]
+fn a_source_that_was_changed_later_is_named() {
+    let changed = |recorded: &Recorded| {
+        let place = format!("{}:out", recorded.place("16"));
+        text(&recorded.why(&["slice", &place]).stdout).contains("figure.c has changed since")
+    };
+    let copy = tempfile::tempdir().unwrap();
+    let source = copy.path().join("figure.c");
+    std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slice/figure.c"), &source)
+        .unwrap();
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    recorded.build("cc", &source, &["-g", "-O0"]);
+    recorded.record(&[]);
+    assert!(!changed(&recorded));
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    std::fs::File::options().append(true).open(&source).unwrap().set_modified(later).unwrap();
+    assert!(changed(&recorded));
+}
+
+#[test]
+fn near_code_that_was_never_executed_what_was_is_named() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let message = recorded.refused(&["slice", &recorded.place("8")], 1);
+    let [before, behind] = ["6", "9"].map(|comment| recorded.place(comment));
+    let near = format!("never executed; the nearest lines that were are {before} and {behind}");
+    assert!(message.contains(&near), "{message}");
+}
+
+#[test]
+fn a_program_without_symbols_is_told_from_one_without_a_function() {
+    let recorded = Recorded::new("figure.c", &["-O0", "-s"], &[]);
+    let message = recorded.refused(&["slice", "main:%rax"], 1);
+    assert!(message.contains("no symbols; give a position, stdout:N"), "{message}");
+}
+
+#[test]
+fn what_is_known_of_variables_is_told_where_one_has_no_value() {
+    let asked = |recorded: &Recorded, place: &str, variable: &str| {
+        recorded.refused(&["slice", &format!("{}:{variable}", recorded.place(place))], 1)
+    };
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    for (wrong, right) in [("shwon", "shown"), ("ouut", "out")] {
+        let message = asked(&recorded, "16", wrong);
+        assert!(message.contains(&format!("here; did you mean {right}?")), "{message}");
+    }
+    let message = asked(&recorded, "16", "nothing");
+    assert!(message.contains("here; there are argc, argv, a, b and shown"), "{message}");
+    let recorded = Recorded::new("figure.c", &["-g1", "-O0"], &[]);
+    let message = asked(&recorded, "16", "shown");
+    assert!(message.contains("figure tells of lines, but of no variables"), "{message}");
+    let recorded = Recorded::new("figure.c", &["-g", "-gsplit-dwarf", "-O0"], &[]);
+    for file in std::fs::read_dir(recorded.directory.path()).unwrap().flatten() {
+        if file.path().extension().is_some_and(|extension| extension == "dwo") {
+            std::fs::remove_file(file.path()).unwrap();
+        }
+    }
+    let message = asked(&recorded, "16", "shown");
+    assert!(message.contains(".dwo is missing, which tells of variables"), "{message}");
+    let recorded = Recorded::new("figure.c", &["-g", "-O2"], &[]);
+    let message = recorded.refused(&["slice", "main:a"], 1);
+    let (_, line) = message.trim().split_once("should have a value at figure.c:").expect(&message);
+    let there = recorded.why(&["print", &format!("figure.c:{line}:a")]);
+    assert!(there.status.success(), "{}", text(&there.stderr));
+}
+
+#[test]
+fn what_cannot_be_answered_is_said_in_a_line() {
+    let recorded = Recorded::new("overflow.c", &["-g", "-O2", "-fno-inline"], &["fits"]);
+    let never = recorded.refused(&["slice", "overflow.c:9999:x"], 1);
+    assert!(never.contains("line 9999"), "{never}");
+    assert!(never.contains("the last line is 23"), "{never}");
+    for words in ["overflow.c", "overflow.c:work"] {
+        let message = recorded.refused(&["slice", words], 1);
+        assert!(message.contains("give FILE:LINE, such as overflow.c:"), "{message}");
+    }
+    let close = recorded.refused(&["slice", "mian:%rax"], 1);
+    assert!(close.contains("no function mian in what was mapped; did you mean main?"), "{close}");
+    let byte = recorded.refused(&["slice", "stdout:-1"], 2);
+    assert!(byte.contains("the first is stdout:0"), "{byte}");
+    let none = recorded.refused(&["slice", "end:nothing"], 1);
+    assert!(none.contains("no variable nothing"), "{none}");
+    let two = recorded.refused(&["slice", "end", "crash"], 2);
+    assert!(two.contains("one value"), "{two}");
+    for words in
+        [&["slice", "nosuch", "crash"][..], &["chop", "nosuch", "--from=arg:1", "--to=end"]]
+    {
+        let message = recorded.refused(words, 1);
+        assert!(message.contains("no recording nosuch; `why ls`"), "{message}");
+    }
+    for words in [&["slice", "overflow-1"][..], &["slice", "overflow-1", "--region=main.."]] {
+        let message = recorded.refused(words, 2);
+        assert!(message.contains("overflow-1 is a recording: give a criterion"), "{message}");
+    }
+    let gone = recorded.refused(&["slice", "overflow-9"], 1);
+    assert!(gone.contains("no recording overflow-9"), "{gone}");
+    let pruned = recorded.refused(&["slice", "end", "--prune", "nobody"], 1);
+    assert!(pruned.contains("nobody"), "{pruned}");
+    assert!(pruned.contains("source or mapped file"), "{pruned}");
+    let unmapped = recorded.refused(&["slice", "end:0x0+8"], 1);
+    assert!(unmapped.contains("no memory is mapped at 0x0"), "{unmapped}");
+    let source = recorded.refused(&["chop", "--from", "arg:7", "--to", "end"], 1);
+    assert!(source.contains("1 arguments"), "{source}");
+    let input = recorded.refused(&["chop", "--from", "input", "--to", "end"], 1);
+    assert!(input.contains("neither its standard input nor a file"), "{input}");
+    let outside = recorded.refused(&["slice", "main", "--region", "work..end"], 1);
+    assert!(outside.contains("not in the region"), "{outside}");
+    let region = recorded.refused(&["slice", "end", "--region", "main"], 2);
+    assert!(region.contains("FROM..UNTIL"), "{region}");
+    let range = recorded.refused(&["chop", "--from", "input:9-3", "--to", "end"], 2);
+    assert!(range.contains("FIRST-LAST"), "{range}");
+}

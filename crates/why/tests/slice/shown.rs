@@ -1,0 +1,125 @@
+//! How slices are shown and kept.
+
+use super::recorded::{Recorded, set, text};
+use std::collections::BTreeSet;
+use std::process::Command;
+
+#[test]
+fn optimised_code_is_told_by_the_lines_that_it_was_made_from() {
+    let recorded = Recorded::new("weigh.c", &["-g", "-O2"], &[]);
+    let answer = recorded.json(&["slice", &format!("{}:weight", recorded.place("printed"))]);
+    let comments = recorded.comments(&answer);
+    assert!(set(&["scaled", "summed", "weighed"]).is_subset(&comments), "{comments:?}");
+    assert!(!comments.contains("returned"), "{comments:?}");
+}
+
+#[test]
+fn files_of_one_name_are_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let [source, program] = ["whole.c", "whole"].map(|name| directory.path().join(name));
+    for (path, text) in [
+        ("a/part.c", "int one(int x) { return x + 1; }\n"),
+        ("b/part.c", "int two(int x) { return x * 2; }\n"),
+        ("whole.c", "int one(int), two(int), r;\nint main(int c) { r = one(c) + two(c); }\n"),
+    ] {
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let mut cc = Command::new("cc");
+    cc.args(["-g", "-O0", "a/part.c", "b/part.c", "whole.c", "-o", "whole"]);
+    assert!(cc.current_dir(&directory).status().unwrap().success());
+    let recorded = Recorded { directory, source, program };
+    recorded.record(&[]);
+    let answer = recorded.json(&["slice", "end:r", "--data"]);
+    let lines = answer["answer"]["lines"].as_array().unwrap().iter();
+    let places: BTreeSet<String> =
+        lines.map(|line| line["place"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(places, set(&["a/part.c:1", "b/part.c:1", "whole.c:2"]));
+}
+
+#[test]
+fn text_fits_and_says_what_is_left_out() {
+    let recorded = Recorded::new("overflow.c", &["-g", "-O0"], &[&"x".repeat(24)]);
+    let fits = |shown: &str| {
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    };
+    let long = text(&recorded.why(&["slice", "end:globals"]).stdout);
+    assert!(long.contains("…\n"), "{long}");
+    fits(&long);
+    let shown = text(&recorded.why(&["slice", "crash", "--lines=1"]).stdout);
+    fits(&shown);
+    assert!(shown.contains("more lines: --lines="), "{shown}");
+    assert!(shown.contains("instructions that were executed belong to it"), "{shown}");
+}
+
+#[test]
+fn what_would_show_more_lines_is_told() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let criterion = format!("{}:out", recorded.place("16"));
+    let all = recorded.json(&["slice", &criterion])["answer"]["lines"].as_array().unwrap().len();
+    let told =
+        |options: &[&str]| text(&recorded.why(&[&["slice", &criterion], options].concat()).stdout);
+    let one = told(&[&format!("--lines={}", all - 1)]);
+    assert!(one.contains(&format!("(1 more line: --lines={all} or --all)")), "{one}");
+    let shallow = told(&["--depth=1"]);
+    let more = shallow.split_once("more lines: --depth=").expect(&shallow).1;
+    let (depth, _) = more.split_once(" or --all)").expect(&shallow);
+    let deep = told(&[&format!("--depth={depth}")]);
+    assert!(!deep.contains("more line"), "{deep}");
+}
+
+#[test]
+fn slices_are_kept_and_loaded_and_drawn() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let place = format!("{}:out", recorded.place("16"));
+    let first = recorded.why(&["slice", &place, "--save", "one"]);
+    let again = recorded.why(&["slice", "one", "--load"]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    assert_eq!(text(&first.stdout), text(&again.stdout));
+    let drawn = text(&recorded.why(&["slice", &place, "--dot"]).stdout);
+    assert!(drawn.starts_with("digraph") && drawn.contains("criterion -> l0"), "{drawn}");
+    let message = recorded.refused(&["slice", "two", "--load"], 1);
+    assert!(message.contains("kept slices: one"), "{message}");
+}
+
+#[test]
+fn of_a_kept_slice_as_much_is_shown_as_is_wanted() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let criterion = format!("{}:out", recorded.place("16"));
+    let sliced = |options: &[&str]| recorded.why(&[&["slice"], options].concat());
+    let whole = text(&sliced(&[&criterion]).stdout);
+    sliced(&[&criterion, "--lines=1", "--save", "kept"]);
+    assert_eq!(text(&sliced(&["kept", "--load"]).stdout), whole);
+    for fewer in ["--lines=1", "--depth=1"] {
+        let again = text(&sliced(&["kept", "--load", fewer]).stdout);
+        assert_eq!(again, text(&sliced(&[&criterion, fewer]).stdout));
+        assert_ne!(again, whole);
+    }
+    let all = text(&sliced(&["kept", "--load", "--all"]).stdout);
+    assert!(all.contains("its instructions were not kept"), "{all}");
+    for other in ["--thin", "--data", "--forward", "--prune=main", "--region=main..", "--save=x"] {
+        let message = recorded.refused(&["slice", "kept", "--load", other], 2);
+        let (name, _) = other.split_once('=').unwrap_or((other, ""));
+        assert!(message.contains(&format!("with {name}, leave out --load")), "{message}");
+    }
+}
+
+#[test]
+fn a_trace_that_was_damaged_is_made_anew() {
+    let recorded = Recorded::new("turns.c", &["-g", "-O0"], &[]);
+    let ask = ["slice", "end", "--data"];
+    let answer = recorded.json(&ask);
+    let recordings = recorded.directory.path().join("recordings");
+    let recording = std::fs::read_dir(&recordings).unwrap().next().unwrap().unwrap().path();
+    let files = std::fs::read_dir(recording.join("derived")).unwrap();
+    let mut files = files.map(|file| file.unwrap().path());
+    let trace = files.find(|file| file.extension().is_none()).unwrap();
+    let mut bytes = std::fs::read(&trace).unwrap();
+    // Chunks come first.
+    bytes[..64].fill(0xa5);
+    std::fs::write(&trace, bytes).unwrap();
+    let said = recorded.refused(&ask, 1);
+    assert!(said.contains("ask again, and it is made anew"), "{said}");
+    assert_eq!(recorded.json(&ask)["answer"], answer["answer"]);
+}
