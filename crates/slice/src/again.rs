@@ -2,7 +2,7 @@
 //! meet is another place, and so is what had decided at the beginning of some chunks.
 
 use crate::course::{Course, Room, Sink};
-use crate::region::{Chunk, Region, RegionError};
+use crate::region::{Chunk, Form, Region, RegionError};
 use crate::units::{Known, Library, Renewed, Unit};
 use rustc_hash::FxHashSet;
 use std::mem::replace;
@@ -122,7 +122,10 @@ impl Region {
     fn led_to(&self, number: usize, room: &mut Room) -> Result<Course, RegionError> {
         let mut course = self.chunks[number].before.clone();
         course.prepare();
-        self.follow(number, &mut course, room, &mut Nobody)?;
+        let Form::Records(records) = self.chunks[number].form else {
+            unreachable!("nothing is decoded before the region is finished");
+        };
+        self.follow(records, &mut course, room, &mut Nobody)?;
         Ok(course)
     }
 }

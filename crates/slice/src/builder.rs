@@ -7,7 +7,8 @@ use crate::course::Unknown;
 use crate::decoding::Kept;
 use crate::following::Following;
 use crate::kept::Code;
-use crate::region::{Chunk, Region, RegionError};
+use crate::region::{Chunk, Form, Region, RegionError};
+use crate::remembered::Remembered;
 use crate::store::{Store, Stored};
 use crate::units::{Library, Surrounding, Unit, Ways, ids};
 use iced_x86::Instruction;
@@ -169,10 +170,14 @@ impl<W: Ways> Builder<W> {
         let mut region = Region {
             units: followed.units,
             by_id: self.by_id,
-            chunks: chunks.map(|(before, packed)| Chunk { before, packed }).collect(),
+            chunks: chunks
+                .map(|(before, packed)| Chunk { before, form: Form::Records(packed) })
+                .collect(),
             store: self.store,
             patterns: OnceLock::new(),
             kept: Kept::default(),
+            remembered: Remembered::default(),
+            code: None,
             moments: followed.moments,
             inputs: followed.inputs,
             completions: followed.completions,

@@ -22,7 +22,7 @@ pub enum Object {
 }
 
 /// What a thread's call means to others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// How many instructions had been executed then.
     pub at: Position,
@@ -30,7 +30,7 @@ pub struct Told {
     pub what: What,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
     Releases(Object),
     Acquires(Object),

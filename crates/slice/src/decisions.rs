@@ -29,16 +29,14 @@ impl Region {
     ) -> Result<(), RegionError> {
         let mut next = self.decided(at, thread, address)?;
         // Most are near each other.
-        let mut chunk: Option<(usize, Events)> = None;
+        let mut chunk: Option<(usize, (Events, Book))> = None;
         while let Some(position) = next.take() {
             for number in self.may_hold(position) {
                 if chunk.as_ref().is_none_or(|(kept, _)| *kept != number) {
-                    let mut events = Events::default();
-                    self.read(number, None, &mut events)?;
-                    chunk = Some((number, events));
+                    chunk = Some((number, self.events(number)?));
                 }
-                let (_, events) = chunk.as_ref().expect("it was just read");
-                if let Some(decision) = self.decision(events, position) {
+                let (_, happened) = chunk.as_ref().expect("it was just read");
+                if let Some(decision) = self.decision(happened, position) {
                     let then = each(&decision);
                     next = decision.decided.filter(|_| then.is_continue());
                     break;
@@ -55,9 +53,8 @@ impl Region {
             return Ok(None);
         }
         for number in (0..self.chunks.len()).rev() {
-            let (mut events, mut last) = (Events::default(), None);
-            self.read(number, None, &mut events)?;
-            events.forwards(&self.units, &Book::default(), |happened| {
+            let ((events, book), mut last) = (self.events(number)?, None);
+            events.forwards(&self.units, &book, |happened| {
                 if let Happened::Executed(record) = happened
                     && let Some(index) = index(record.unit).filter(|index| *index < record.count)
                 {
@@ -72,9 +69,9 @@ impl Region {
     }
 
     /// The one at a position, if it is among these.
-    fn decision(&self, events: &Events, position: Position) -> Option<Decision> {
+    fn decision(&self, (events, book): &(Events, Book), position: Position) -> Option<Decision> {
         let mut found: Option<(Decision, u64)> = None;
-        events.forwards(&self.units, &Book::default(), |happened| {
+        events.forwards(&self.units, book, |happened| {
             let Happened::Executed(record) = happened else { return };
             let address = |index: usize| {
                 record.unit.instructions[..record.count].get(index).map(|insn| insn.address)

@@ -3,8 +3,9 @@
 
 use crate::events::Events;
 use crate::finder::Finder;
+use crate::packing::Packing;
 use crate::patterns::Book;
-use crate::region::{Region, RegionError};
+use crate::region::{Form, Region, RegionError};
 use crate::shortcuts::{Kind, Learnt};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -137,14 +138,14 @@ impl Region {
         rooms: &Receiver<Box<Events>>,
         done: &Sender<Result<Decoded, RegionError>>,
     ) {
-        let mut finder = Finder::of(self.patterns());
+        let (mut finder, mut packing) = (Finder::of(self.patterns()), Packing::default());
         let mut last = Arc::<Events>::default();
         for chunk in chunks {
             let decoded = match self.kept.find(chunk) {
                 Some(kept) => Ok(Decoded::Kept(kept)),
                 None if self.kept.has_room() => {
                     let mut events = last.room_like();
-                    self.read(chunk, Some(&mut finder), &mut events).map(|_| {
+                    self.make(chunk, &mut finder, &mut packing, &mut events).map(|()| {
                         last = Arc::new(events);
                         self.kept.add(chunk, &last);
                         Decoded::Kept(Arc::clone(&last))
@@ -153,12 +154,28 @@ impl Region {
                 None => {
                     // Nobody sends any more when the slice is done.
                     let Ok(mut room) = rooms.recv() else { return };
-                    let read = self.read(chunk, Some(&mut finder), &mut room);
-                    read.map(|_| Decoded::Room(room))
+                    let made = self.make(chunk, &mut finder, &mut packing, &mut room);
+                    made.map(|()| Decoded::Room(room))
                 }
             };
             if done.send(decoded).is_err() {
                 return;
+            }
+        }
+    }
+    /// Makes events of a chunk, however it is kept.
+    fn make(
+        &self,
+        number: usize,
+        finder: &mut Finder,
+        packing: &mut Packing,
+        events: &mut Events,
+    ) -> Result<(), RegionError> {
+        match &self.chunks[number].form {
+            Form::Events(part) => packing.unpack(&part.read(&self.store)?, self.patterns(), events),
+            Form::Records(records) => {
+                self.read(number, *records, Some(finder), events)?;
+                self.remember(number, packing, events)
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::large;
 use crate::patterns::{Book, NONE};
 use crate::places::Place;
 use crate::units::{Known, Unit};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -41,7 +42,7 @@ pub struct Events {
 /// Numbers of others have this bit, and no pattern's number has.
 pub(crate) const OTHER: u32 = 1 << 31;
 
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Other {
     /// Another thread goes on.
     Turn {
@@ -57,7 +58,7 @@ pub(crate) enum Other {
 
 /// A unit without a pattern, or a part of it: how many instructions, and where what belongs to it
 /// is.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UnitExecuted {
     pub unit: u32,
     pub count: u32,
@@ -70,7 +71,7 @@ pub(crate) struct UnitExecuted {
 }
 
 /// A part of an instruction, the last of so many of a unit.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Interrupted {
     pub at: Position,
     /// Where the unit begins if the instruction is where it was completed.

@@ -6,8 +6,7 @@
 
 use crate::control::Position;
 use crate::course::Moment;
-use crate::events::{Events, Happened as Told, Record};
-use crate::patterns::Book;
+use crate::events::{Happened as Told, Record};
 use crate::region::{Region, RegionError};
 use crate::units::Unit;
 use iced_x86::{Code, Instruction, InstructionInfoFactory, UsedMemory};
@@ -198,11 +197,10 @@ impl Excerpt {
     fn next(&mut self) -> Result<Option<&Happened>, RegionError> {
         while self.happened.is_empty() && self.chunk < self.region.chunks.len() {
             let region = Arc::clone(&self.region);
-            let mut events = Events::default();
-            region.read(self.chunk, None, &mut events)?;
+            let (events, book) = region.events(self.chunk)?;
             self.chunk += 1;
             self.interrupted.extend(&events.interrupted);
-            events.forwards(&region.units, &Book::default(), |told| match told {
+            events.forwards(&region.units, &book, |told| match told {
                 Told::Executed(record) => self.add(record),
                 Told::Wrote(wrote) => {
                     let (at, bytes, is_process) =

@@ -1,7 +1,7 @@
 //! Finds the numbers of patterns while records are read. There are many records, and what is needed
 //! for each is close together.
 
-use crate::course::Executed;
+use crate::course::{Executed, Note, Site};
 use crate::events::Events;
 use crate::patterns::{Crossing, NONE, Pattern, Patterns};
 use crate::places::Numbering;
@@ -149,4 +149,43 @@ fn describe(key: &mut Vec<u32>, hides: bool, executed: &Executed) {
     for site in sites {
         key.extend([site.number() as u32, (site.number() >> 32) as u32]);
     }
+}
+
+/// The patterns of a region whose descriptions were kept; none if these cannot be of this region.
+pub fn described(
+    keys: Vec<Box<[u32]>>,
+    units: &[Unit],
+    by_id: &[(usize, usize)],
+) -> Option<Patterns> {
+    let patterns = Patterns::of(units);
+    for (number, key) in (0..).zip(keys) {
+        let pattern = pattern(&key, units, by_id, &patterns)?;
+        // Each has a number of its own.
+        if patterns.number(&key, || pattern) != number {
+            return None;
+        }
+    }
+    Some(patterns)
+}
+
+/// What was described so.
+fn pattern(
+    key: &[u32],
+    units: &[Unit],
+    by_id: &[(usize, usize)],
+    patterns: &Patterns,
+) -> Option<Pattern> {
+    let ([lengths, lists @ ..], id) = key.split_last().map(|(id, key)| (key, *id as usize))? else {
+        return None;
+    };
+    let (notes, lists) = lists.split_at_checked((lengths >> 16) as usize)?;
+    let (sites, _) = lists.split_at_checked(2 * (lengths & 0xffff) as usize)?;
+    let notes: Vec<Note> = notes.iter().map(|number| Note::numbered(*number)).collect();
+    let (sites, _) = sites.as_chunks();
+    let site = |[low, high]: &[u32; 2]| Site::numbered(u64::from(*high) << 32 | u64::from(*low));
+    let sites: Vec<Site> = sites.iter().map(site).collect();
+    let (unit, count) = *by_id.get(id)?;
+    let crossing = patterns.crossing(&units[unit], count)?;
+    let is_whole = notes.iter().all(|note| note.index() < units[unit].instructions.len());
+    is_whole.then(|| Pattern::noted((unit, count), &notes, &sites, &units[unit], crossing))
 }

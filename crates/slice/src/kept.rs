@@ -3,7 +3,10 @@
 
 use crate::course::{Completions, Input, Moment};
 use crate::decoding::Kept;
+use crate::finder;
+use crate::packing::Packed;
 use crate::region::{Chunk, Region, RegionError};
+use crate::remembered::Remembered;
 use crate::store::{Store, Stored};
 use crate::units::{Known, Library, Surrounding};
 use iced_x86::{Instruction, Register};
@@ -18,7 +21,7 @@ use std::thread::ScopedJoinHandle;
 use why_trace::shape::Shape;
 
 /// Ends the file. A number that says how the rest is to be read.
-const MARK: [u8; 8] = *b"why-re12";
+const MARK: [u8; 8] = *b"why-re13";
 
 /// What is last in the file takes so many bytes.
 const END: usize = 128;
@@ -36,12 +39,15 @@ struct Parts {
     instructions: Part,
     units: Part,
     course: Part,
+    /// How the patterns of units are described, where chunks are kept as they were decoded.
+    patterns: Part,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Part {
-    place: Stored,
-    unpacked: usize,
+/// Something packed, and how large it was.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub place: Stored,
+    pub unpacked: usize,
 }
 
 #[derive(Serialize)]
@@ -88,24 +94,27 @@ impl Code<'_> {
     }
 }
 
-/// A part that is not in a file yet.
-struct Packed {
-    bytes: Vec<u8>,
-    unpacked: usize,
-}
-
 impl Packed {
     fn of(part: &impl Serialize) -> Result<Packed, RegionError> {
         let bytes = postcard::to_stdvec(part).map_err(|_| RegionError::Damaged)?;
         Ok(Packed { unpacked: bytes.len(), bytes: zstd::bulk::compress(&bytes, 1)? })
     }
-
-    fn add_to(self, store: &mut Store) -> Result<Part, RegionError> {
-        Ok(Part { place: store.add(&self.bytes)?, unpacked: self.unpacked })
-    }
 }
 
 impl Part {
+    pub fn add(packed: &Packed, store: &mut Store) -> Result<Part, RegionError> {
+        Ok(Part { place: store.add(&packed.bytes)?, unpacked: packed.unpacked })
+    }
+
+    pub fn read(&self, store: &Store) -> Result<Packed, RegionError> {
+        Ok(Packed { bytes: store.read(self.place)?, unpacked: self.unpacked })
+    }
+
+    /// The same in another store.
+    pub fn copied(&self, from: &Store, to: &mut Store) -> Result<Part, RegionError> {
+        Part::add(&self.read(from)?, to)
+    }
+
     fn unpack<T: DeserializeOwned>(&self, store: &Store) -> Result<T, RegionError> {
         let packed = store.read(self.place)?;
         let bytes = zstd::bulk::decompress(&packed, self.unpacked.min(LARGEST))?;
@@ -130,29 +139,30 @@ impl Region {
             complete(self)?;
             Ok::<_, RegionError>((joined(instructions)?, joined(units)?))
         })?;
-        let Region { chunks, moments, inputs, completions, words, length, .. } = &*self;
-        let (length, has_several_threads) = (*length, self.has_several_threads);
-        let course = Packed::of(&Followed {
-            chunks,
-            moments,
-            inputs,
-            completions,
-            words,
-            has_several_threads,
-            length,
-        })?;
+        let followed = self.followed(&self.chunks)?;
         let store = &mut self.store;
-        let parts = Parts {
-            instructions: instructions.add_to(store)?,
-            units: units.add_to(store)?,
-            course: course.add_to(store)?,
-        };
-        let mut last = [0; END];
-        postcard::to_slice(&parts, &mut last[..END - MARK.len()])
-            .map_err(|_| RegionError::Damaged)?;
-        last[END - MARK.len()..].copy_from_slice(&MARK);
-        store.add(&last)?;
-        Ok(())
+        let code = (Part::add(&instructions, store)?, Part::add(&units, store)?);
+        end(store, code, &followed, &[])
+    }
+
+    /// Adds all that is needed to open it again to another file, in which its chunks are.
+    pub(crate) fn keep_again(&self, chunks: &[Chunk], mut store: Store) -> Result<(), RegionError> {
+        let (instructions, units) = self.code.ok_or(RegionError::Damaged)?;
+        let instructions = instructions.copied(&self.store, &mut store)?;
+        let code = (instructions, units.copied(&self.store, &mut store)?);
+        end(&mut store, code, &self.followed(chunks)?, &self.patterns().keys())
+    }
+
+    fn followed(&self, chunks: &[Chunk]) -> Result<Packed, RegionError> {
+        Packed::of(&Followed {
+            chunks,
+            moments: &self.moments,
+            inputs: &self.inputs,
+            completions: &self.completions,
+            words: &self.words,
+            has_several_threads: self.has_several_threads,
+            length: self.length,
+        })
     }
 
     /// Opens a region that was finished in a file.
@@ -165,16 +175,18 @@ impl Region {
             return Err(RegionError::Damaged);
         }
         let parts = postcard::take_from_bytes(&last).map_err(|_| RegionError::Damaged)?;
-        let (Parts { instructions, units, course }, _) = parts;
+        let (Parts { instructions, units, course, patterns }, _) = parts;
+        let code = (instructions, units);
         let store = Store::file(file)?;
-        let (known, units, course) = std::thread::scope(|scope| {
+        let (known, units, course, keys) = std::thread::scope(|scope| {
             let units = scope.spawn(|| units.unpack::<Vec<KeptUnit>>(&store));
             let course = scope.spawn(|| course.unpack::<OwnedFollowed>(&store));
+            let keys = scope.spawn(|| patterns.unpack::<Vec<Box<[u32]>>>(&store));
             let instructions: Vec<(Instruction, Surrounding)> = instructions.unpack(&store)?;
             let known = shared_out(&instructions, |library, number, (insn, surrounding)| {
                 Arc::new(library.make(number as u32, insn, *surrounding))
             });
-            Ok::<_, RegionError>((known, joined(units)?, joined(course)?))
+            Ok::<_, RegionError>((known, joined(units)?, joined(course)?, joined(keys)?))
         })?;
         let units = shared_out(&units, |library, _, (numbers, told)| {
             let known = |number: &u32| known.get(*number as usize).cloned();
@@ -193,6 +205,8 @@ impl Region {
             store,
             patterns: OnceLock::new(),
             kept: Kept::default(),
+            remembered: Remembered::default(),
+            code: Some(code),
             moments,
             inputs,
             completions,
@@ -203,8 +217,27 @@ impl Region {
         for unit in units {
             region.add_unit(unit.ok_or(RegionError::Damaged)?);
         }
+        let patterns = finder::described(keys, &region.units, &region.by_id);
+        region.patterns = OnceLock::from(patterns.ok_or(RegionError::Damaged)?);
         Ok(region)
     }
+}
+
+/// Adds the rest of what is needed to open a region again, and where all of it is.
+fn end(
+    store: &mut Store,
+    (instructions, units): (Part, Part),
+    followed: &Packed,
+    keys: &[Box<[u32]>],
+) -> Result<(), RegionError> {
+    let course = Part::add(followed, store)?;
+    let patterns = Part::add(&Packed::of(&keys)?, store)?;
+    let parts = Parts { instructions, units, course, patterns };
+    let mut last = [0; END];
+    postcard::to_slice(&parts, &mut last[..END - MARK.len()]).map_err(|_| RegionError::Damaged)?;
+    last[END - MARK.len()..].copy_from_slice(&MARK);
+    store.add(&last)?;
+    Ok(())
 }
 
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {

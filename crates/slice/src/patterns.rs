@@ -4,7 +4,7 @@
 //! which instruction brought back what, what decided over which, which call is shown for them. The
 //! second is found when a record is read, and has a number, so that nobody has to look at it again.
 
-use crate::course::{By, Executed, Site, Unfolded};
+use crate::course::{By, Executed, Note, Site, Unfolded};
 use crate::events::Record;
 use crate::families::{Families, Family, Member};
 use crate::saves::Kept;
@@ -260,17 +260,28 @@ pub struct Pattern {
 
 impl Pattern {
     pub fn of(executed: &Executed, unit: &Unit, crossing: &Crossing) -> Pattern {
-        let Unfolded { decided, restored } = Unfolded::of(executed.notes, unit, executed.count);
         let sites = if crossing.hides { executed.sites } else { &[] };
+        Pattern::noted((executed.unit, executed.count), executed.notes, sites, unit, crossing)
+    }
+
+    /// Of the first instructions of a unit with a number.
+    pub fn noted(
+        (number, count): (usize, usize),
+        notes: &[Note],
+        sites: &[Site],
+        unit: &Unit,
+        crossing: &Crossing,
+    ) -> Pattern {
+        let Unfolded { decided, restored } = Unfolded::of(notes, unit, count);
         Pattern {
-            unit: executed.unit,
-            count: executed.count,
+            unit: number,
+            count,
             members: Arc::clone(&crossing.families.members),
             families: crossing.families.all.len(),
             decided: decided.into(),
             restored: restored.into(),
             sites: sites.into(),
-            told: executed.told.len(),
+            told: notes.iter().filter(|note| note.is_told()).count(),
         }
     }
 
@@ -311,6 +322,14 @@ impl Patterns {
     fn all(&self) -> MutexGuard<'_, All> {
         // Nobody panics with the lock; and if, what is there is whole.
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How they are described, in the order of their numbers.
+    pub fn keys(&self) -> Vec<Box<[u32]>> {
+        let all = self.all();
+        let mut keys: Vec<_> = all.numbers.iter().collect();
+        keys.sort_unstable_by_key(|(_, number)| **number);
+        keys.into_iter().map(|(key, _)| key.clone()).collect()
     }
 
     /// The number of what is described so.

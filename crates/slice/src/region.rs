@@ -10,10 +10,12 @@ use crate::course::{Completions, Course, Moment, Room, Sink, Unknown};
 use crate::decoding::Kept;
 use crate::events::{Events, Happened};
 use crate::finder::Finder;
+use crate::kept::Part;
 use crate::noting::Noting;
-use crate::patterns::{Book, Patterns};
+use crate::patterns::Patterns;
 use crate::positions::Positions;
 use crate::reasons::{Reason, Why};
+use crate::remembered::Remembered;
 use crate::store::{Store, Stored};
 use crate::units::{Unit, ids};
 use serde::{Deserialize, Serialize};
@@ -50,6 +52,9 @@ pub struct Region {
     /// Found when the region is read for the first time.
     pub(crate) patterns: OnceLock<Patterns>,
     pub(crate) kept: Kept,
+    pub(crate) remembered: Remembered,
+    /// Where its code is, if it is in a file.
+    pub(crate) code: Option<(Part, Part)>,
     /// Where it is in a recording.
     pub(crate) moments: Vec<Moment>,
     /// What came from outside, in the order of time.
@@ -66,7 +71,16 @@ pub struct Region {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Chunk {
     pub(crate) before: Course,
-    pub(crate) packed: Stored,
+    pub(crate) form: Form,
+}
+
+/// How a chunk is kept.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Form {
+    /// As it came.
+    Records(Stored),
+    /// As it was decoded.
+    Events(Part),
 }
 
 /// What is looked for: what these bytes were when so many instructions had been executed.
@@ -213,15 +227,15 @@ impl Region {
         self.patterns.get_or_init(|| Patterns::of(&self.units))
     }
 
-    /// Reads what happened in a chunk, in order; where that led to.
+    /// Reads what happened in a chunk of which there are records, in order; where that led to.
     pub(crate) fn read(
         &self,
         number: usize,
+        records: Stored,
         mut finder: Option<&mut Finder>,
         events: &mut Events,
     ) -> Result<Course, RegionError> {
-        let chunk = &self.chunks[number];
-        let mut course = chunk.before.clone();
+        let mut course = self.chunks[number].before.clone();
         course.prepare();
         events.clear();
         if let Some(finder) = &mut finder {
@@ -229,7 +243,7 @@ impl Region {
         }
         let (units, completions, mut room) = (&self.units, &self.completions, Room::default());
         let mut noting = Noting { units, finder, completions, events };
-        self.follow(number, &mut course, &mut room, &mut noting)?;
+        self.follow(records, &mut course, &mut room, &mut noting)?;
         if number + 1 == self.chunks.len() {
             course.settle(&self.units, &mut room, &mut noting);
         }
@@ -239,13 +253,13 @@ impl Region {
     /// Follows the records of a chunk.
     pub(crate) fn follow<S: Sink>(
         &self,
-        number: usize,
+        records: Stored,
         course: &mut Course,
         room: &mut Room,
         sink: &mut S,
     ) -> Result<(), RegionError> {
         let mut read = Ok(());
-        unpack(&self.store.read(self.chunks[number].packed)?, |id, slots| {
+        unpack(&self.store.read(records)?, |id, slots| {
             if read.is_ok() {
                 read = course.read(id, slots, &self.by_id, &self.units, room, sink);
             }
@@ -269,10 +283,9 @@ impl Region {
         address: u64,
     ) -> Result<Option<Position>, RegionError> {
         for number in self.may_hold(at) {
-            let mut events = Events::default();
-            let mut course = self.read(number, None, &mut events)?;
+            let (events, book) = self.events(number)?;
             let mut decided = None;
-            events.forwards(&self.units, &Book::default(), |happened| {
+            events.forwards(&self.units, &book, |happened| {
                 if let Happened::Executed(record) = happened
                     && let Some(index) = at.checked_sub(record.position)
                     && (index as usize) < record.count
@@ -283,11 +296,16 @@ impl Region {
             if let Some(decided) = decided {
                 return Ok(decided);
             }
-            if number + 1 == self.chunks.len() {
-                return Ok(course.decided(thread, address));
-            }
         }
-        Ok(None)
+        // Then it is where the region ends.
+        let last = self.chunks.len().checked_sub(1);
+        match last.map(|last| (last, &self.chunks[last].form)) {
+            Some((last, Form::Records(records))) => {
+                let mut course = self.read(last, *records, None, &mut Events::default())?;
+                Ok(course.decided(thread, address))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// How many instructions had been executed at a moment of the recording; none if it is not

@@ -13,7 +13,6 @@ use script::Script;
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 use why_engine::{EngineError, Look};
 use why_record::manifest::{Excerpt as Entry, Finished};
@@ -76,7 +75,7 @@ pub fn make(
     }
     let wanted: Vec<u64> =
         slice.runs.iter().flat_map(|(first, count)| *first..first + count).collect();
-    let excerpt = Excerpt::new(Arc::new(region), wanted);
+    let excerpt = Excerpt::new(region, wanted);
     let script = Script::new(recording, process, excerpt).map_err(failed)?;
     let path = path.map_or_else(|| temporary(recording), Path::to_owned);
     let unkept = Unkept(Some(Recording::create(&path)?));

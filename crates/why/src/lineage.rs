@@ -59,7 +59,7 @@ impl Lineage {
     /// The traces of all.
     pub fn regions<'a>(&'a self, subject: &'a Subject) -> impl Iterator<Item = &'a Region> {
         let ancestors = self.0.iter().map(|ancestor| &ancestor.subject);
-        [subject].into_iter().chain(ancestors).map(|subject| &subject.traced.region)
+        [subject].into_iter().chain(ancestors).map(|subject| subject.traced.region.as_ref())
     }
 
     /// What depends on a source: of the first of them on to the process itself, where it goes on up to

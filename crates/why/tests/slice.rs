@@ -15,3 +15,5 @@ mod recorded;
 mod shown;
 #[path = "slice/threads.rs"]
 mod threads;
+#[path = "slice/traces.rs"]
+mod traces;

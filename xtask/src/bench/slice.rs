@@ -26,6 +26,9 @@ pub struct Options {
 /// How much of the decoded trace is kept for further slices, in bytes.
 const KEPT: usize = 4 << 30;
 
+/// Behind how many eighths of the run further slices are made.
+const FURTHER: [u64; 3] = [6, 5, 8];
+
 /// A program that executes about a hundred million instructions.
 struct Program {
     name: &'static str,
@@ -65,7 +68,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     println!("{}\n", machine::describe("one round"));
     println!(
         "| program | M instructions | traced, M/s | bytes each | open, s | first slice, s / 100 M | \
-         the same, kept | further, s / 100 M | share in slices | lackey, M/s | gdb, M/s |"
+         further, s / 100 M | in one process | share in slices | lackey, M/s | gdb, M/s |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for program in programs(&inputs, &directory)? {
@@ -80,9 +83,10 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         }
     }
     println!(
-        "\nSlices are of a register at three places and at the end, with control; the first one is \
-         the first of a process that opens the trace, as `why slice` makes it, and then made once \
-         more by one that keeps what it decodes for further ones. lackey is stopped after half a minute, gdb after a hundred thousand instructions."
+        "\nSlices are of a register at three places and at the end, with control; further ones are \
+         those of a process that opens the trace anew, as `why slice` does, and of one that keeps \
+         what it decodes, as `why chop` does. Bytes and seconds to open are those of a further one. \
+         lackey is stopped after half a minute, gdb after a hundred thousand instructions."
     );
     Ok(())
 }
@@ -94,10 +98,10 @@ struct Measured {
     open: f64,
     /// Seconds, for a hundred million instructions.
     first: f64,
-    /// The same slice where what is decoded is kept,
-    keeping: f64,
-    /// and further ones of that.
+    /// Further ones, each in a process of its own,
     further: f64,
+    /// and all in one.
+    together: f64,
     /// Of the first and of each further one.
     shares: Vec<f64>,
 }
@@ -113,8 +117,8 @@ impl Measured {
             self.bytes as f64 / self.instructions as f64,
             self.open,
             self.first,
-            self.keeping,
             self.further,
+            self.together,
             shares.join(", ")
         )
     }
@@ -127,31 +131,56 @@ fn measure(why: &Path, directory: &Path, program: &Program) -> Result<Measured, 
     record.arg("record").arg("-o").arg(&recording).arg("--").args(&program.words);
     run(record.stdout(Stdio::null()))?;
     let mut slice = Command::new(why);
-    slice.arg("slice").arg(&recording).args(["end", "--data", "--stats"]);
+    // Before the start nobody made anything: so it is only traced, and nothing is decoded yet.
+    slice.arg("slice").arg(&recording).args(["start:%rsp", "--stats"]);
     let told = String::from_utf8_lossy(&run(&mut slice)?.stderr).into_owned();
     let tracing = told.split("made in ").nth(1).and_then(|rest| rest.split(' ').next());
     let tracing: f64 = tracing.ok_or("no figures")?.parse()?;
     let (trace, thread) = trace(&recording)?;
-    let bytes = fs::metadata(&trace)?.len();
+    // As the first `why slice` does.
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(true);
+    let decoded = options.open(directory.join("decoded"))?;
+    let region = Region::open(File::open(&trace)?)?;
+    region.remember_in(decoded.try_clone()?)?;
+    let (slicing, share) = sliced(&region, thread, 7)?;
     let begun = Instant::now();
-    let region = Region::open(File::open(&trace)?)?;
-    let open = begun.elapsed().as_secs_f64();
-    // As `why slice` does.
-    let (first, _) = sliced(&region, thread, 7)?;
+    if !region.finish_remembered()? {
+        return Err("the trace was decoded before the first slice".into());
+    }
+    let first = slicing + begun.elapsed().as_secs_f64() / (region.length as f64 / 8e8 * 7.0);
     drop(region);
-    // As where several questions are asked of a run.
-    let region = Region::open(File::open(&trace)?)?;
-    region.keep_decoded(KEPT);
-    let (keeping, share) = sliced(&region, thread, 7)?;
-    let (mut further, mut shares) = (Vec::new(), vec![share]);
-    for eighth in [6, 5, 8] {
+    let (mut open, mut further, mut shares) = (Vec::new(), Vec::new(), vec![share]);
+    for eighth in FURTHER {
+        // As each further one does.
+        let begun = Instant::now();
+        let region = Region::open(decoded.try_clone()?)?;
+        open.push(begun.elapsed().as_secs_f64());
         let (seconds, share) = sliced(&region, thread, eighth)?;
         further.push(seconds);
         shares.push(share);
     }
-    let further = further.iter().sum::<f64>() / further.len() as f64;
+    // As where several questions are asked of a run.
+    let region = Region::open(decoded.try_clone()?)?;
+    region.keep_decoded(KEPT);
+    sliced(&region, thread, 7)?;
+    let together = FURTHER.iter().map(|eighth| Ok(sliced(&region, thread, *eighth)?.0));
+    let together: Vec<f64> = together.collect::<Result<_, Failure>>()?;
     let instructions = region.length;
-    Ok(Measured { instructions, tracing, bytes, open, first, keeping, further, shares })
+    Ok(Measured {
+        instructions,
+        tracing,
+        bytes: fs::metadata(&trace)?.len().max(decoded.metadata()?.len()),
+        open: mean(&open),
+        first,
+        further: mean(&further),
+        together: mean(&together),
+        shares,
+    })
+}
+
+fn mean(numbers: &[f64]) -> f64 {
+    numbers.iter().sum::<f64>() / numbers.len() as f64
 }
 
 /// Slices a region of a register after so many eighths: the seconds for a hundred million

@@ -5,6 +5,7 @@ use super::Site;
 use crate::control::Position;
 use crate::saves::Kept;
 use crate::units::{Turn, Unit};
+use serde::{Deserialize, Serialize};
 
 /// From an instruction on somebody else decided, or an instruction brought a register back; and who
 /// decided, or put it aside. Those in the middle that decide over what is behind them are not noted:
@@ -43,14 +44,23 @@ impl Note {
         self.0 & Note::RESTORED != 0
     }
 
-    fn index(self) -> usize {
+    pub fn index(self) -> usize {
         ((self.0 & !Note::RESTORED) >> 16) as usize
+    }
+
+    /// Whether it says no more than that something was before the unit.
+    pub fn is_told(self) -> bool {
+        self.0 & 0xffff == Note::TOLD
     }
 
     /// In one number.
     #[inline]
     pub fn number(self) -> u32 {
         self.0
+    }
+
+    pub fn numbered(number: u32) -> Note {
+        Note(number)
     }
 }
 
@@ -143,7 +153,7 @@ impl Unfolded {
 }
 
 /// From an instruction of a unit on, what decided over them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deciding(u64);
 
 impl Deciding {
@@ -163,7 +173,7 @@ impl Deciding {
 }
 
 /// An instruction of a unit that brought a register back, and when that had been put aside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restored(u64);
 
 impl Restored {

@@ -26,7 +26,7 @@ pub struct Executed<'a> {
 }
 
 /// From an instruction of a unit on, the call that is shown for those that are not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site(u64);
 
 impl Site {
@@ -47,6 +47,10 @@ impl Site {
     pub fn number(self) -> u64 {
         self.0
     }
+
+    pub fn numbered(number: u64) -> Site {
+        Site(number)
+    }
 }
 
 /// Where the instruction at a position is in a recording.
@@ -58,7 +62,7 @@ pub struct Moment {
 }
 
 /// Somebody else, such as the kernel, wrote to memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wrote {
     /// How many instructions had been executed then.
     pub at: Position,
@@ -79,7 +83,7 @@ impl Wrote {
 }
 
 /// A handler of a signal begins or is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signal {
     /// How many instructions had been executed then.
     pub at: Position,

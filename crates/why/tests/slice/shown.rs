@@ -104,22 +104,3 @@ fn of_a_kept_slice_as_much_is_shown_as_is_wanted() {
         assert!(message.contains(&format!("with {name}, leave out --load")), "{message}");
     }
 }
-
-#[test]
-fn a_trace_that_was_damaged_is_made_anew() {
-    let recorded = Recorded::new("turns.c", &["-g", "-O0"], &[]);
-    let ask = ["slice", "end", "--data"];
-    let answer = recorded.json(&ask);
-    let recordings = recorded.directory.path().join("recordings");
-    let recording = std::fs::read_dir(&recordings).unwrap().next().unwrap().unwrap().path();
-    let files = std::fs::read_dir(recording.join("derived")).unwrap();
-    let mut files = files.map(|file| file.unwrap().path());
-    let trace = files.find(|file| file.extension().is_none()).unwrap();
-    let mut bytes = std::fs::read(&trace).unwrap();
-    // Chunks come first.
-    bytes[..64].fill(0xa5);
-    std::fs::write(&trace, bytes).unwrap();
-    let said = recorded.refused(&ask, 1);
-    assert!(said.contains("ask again, and it is made anew"), "{said}");
-    assert_eq!(recorded.json(&ask)["answer"], answer["answer"]);
-}
