@@ -151,25 +151,8 @@ fn describe(key: &mut Vec<u32>, hides: bool, executed: &Executed) {
     }
 }
 
-/// The patterns of a region whose descriptions were kept; none if these cannot be of this region.
+/// What was described so; none if that cannot be of these units.
 pub fn described(
-    keys: Vec<Box<[u32]>>,
-    units: &[Unit],
-    by_id: &[(usize, usize)],
-) -> Option<Patterns> {
-    let patterns = Patterns::of(units);
-    for (number, key) in (0..).zip(keys) {
-        let pattern = pattern(&key, units, by_id, &patterns)?;
-        // Each has a number of its own.
-        if patterns.number(&key, || pattern) != number {
-            return None;
-        }
-    }
-    Some(patterns)
-}
-
-/// What was described so.
-fn pattern(
     key: &[u32],
     units: &[Unit],
     by_id: &[(usize, usize)],

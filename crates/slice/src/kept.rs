@@ -5,6 +5,7 @@ use crate::course::{Completions, Input, Moment};
 use crate::decoding::Kept;
 use crate::finder;
 use crate::packing::Packed;
+use crate::patterns::Patterns;
 use crate::region::{Chunk, Region, RegionError};
 use crate::remembered::Remembered;
 use crate::store::{Store, Stored};
@@ -217,9 +218,23 @@ impl Region {
         for unit in units {
             region.add_unit(unit.ok_or(RegionError::Damaged)?);
         }
-        let patterns = finder::described(keys, &region.units, &region.by_id);
-        region.patterns = OnceLock::from(patterns.ok_or(RegionError::Damaged)?);
+        region.patterns = OnceLock::from(region.described(&keys).ok_or(RegionError::Damaged)?);
         Ok(region)
+    }
+
+    /// The patterns of its units that are described so; none if these cannot be its own.
+    fn described(&self, keys: &[Box<[u32]>]) -> Option<Patterns> {
+        let all = Patterns::of(&self.units);
+        let made =
+            shared_out(keys, |_, _, key| finder::described(key, &self.units, &self.by_id, &all));
+        for (number, (key, pattern)) in (0..).zip(keys.iter().zip(made)) {
+            let pattern = pattern?;
+            // Each has a number of its own.
+            if all.number(key, || pattern) != number {
+                return None;
+            }
+        }
+        Some(all)
     }
 }
 
