@@ -27,19 +27,17 @@ pub struct Executed<'a> {
     pub operands: &'a [Range<u64>],
 }
 
-/// Something that an instruction has made.
+/// Something that an instruction has made, from the first byte of it that was wanted on.
 pub(crate) struct Made {
-    /// All of it, and which byte of it was wanted first of all.
     pub area: Area,
-    pub first: u64,
 }
 
 impl Made {
     /// Who wanted it.
     pub(crate) fn wanter(&self, wanted: &Wanted) -> Wanter {
         match &self.area {
-            Area::Cells(cells) => wanted.who_wanted_cell(cells.start + self.first as Cell),
-            Area::Memory(bytes) => wanted.who_wanted_memory(bytes.start.wrapping_add(self.first)),
+            Area::Cells(cells) => wanted.who_wanted_cell(cells.start),
+            Area::Memory(bytes) => wanted.who_wanted_memory(bytes.start),
         }
     }
 }
@@ -49,6 +47,16 @@ impl Made {
 pub enum Area {
     Cells(Range<Cell>),
     Memory(Range<u64>),
+}
+
+impl Area {
+    /// Without so many bytes in front.
+    pub(crate) fn without_first(self, first: u64) -> Area {
+        match self {
+            Area::Cells(cells) => Area::Cells(cells.start + first as Cell..cells.end),
+            Area::Memory(bytes) => Area::Memory(bytes.start.wrapping_add(first)..bytes.end),
+        }
+    }
 }
 
 impl Backward {
@@ -78,7 +86,7 @@ impl Backward {
         }
         let mut found = parts.iter().zip(&self.taken);
         let (part, taken) = found.find(|(part, taken)| !taken.is_empty() && !part.frame)?;
-        Some(Made { area: executed.part(&part.to, None), first: taken.bytes().next()? })
+        Some(Made { area: executed.part(&part.to, None).without_first(taken.bytes().next()?) })
     }
 
     /// Wants what that was made of.

@@ -29,14 +29,15 @@ impl Forward {
     }
 
     /// Finds out what the instruction makes of what is touched; where it decided that the
-    /// instruction is executed at all, whatever it does. The first thing that it makes of it.
+    /// instruction is executed at all, whatever it does. The first thing that it makes of it, from
+    /// the first byte on that is touched then.
     pub fn of(&mut self, executed: Executed<'_>, decided: bool, touched: &Touched) -> Option<Area> {
         self.becomes.clear();
         for part in &executed.effects.parts {
             self.of_part(executed, part, decided, touched);
         }
         let made = self.becomes.iter().find(|becomes| becomes.touched != 0)?;
-        Some(made.area.clone())
+        Some(made.area.clone().without_first(made.touched.trailing_zeros().into()))
     }
 
     /// What the instruction makes it makes of nothing.

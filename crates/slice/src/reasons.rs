@@ -27,7 +27,7 @@ pub struct Reason {
 /// How something depends on an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Via {
-    /// It made what is there.
+    /// It made what is there, from the first byte on that somebody wants or that something touched.
     Made(Area),
     /// It decided that the other one was executed.
     Decided,

@@ -335,14 +335,14 @@ impl Shortcut {
                     }
                 };
                 match cause {
-                    Cause::Cells { all, first, by } => {
-                        let behind = wanted.who_wanted_cell(*first);
-                        (who(by, behind), Via::Made(Area::Cells(all.clone())))
+                    Cause::Cells { made, by } => {
+                        let behind = wanted.who_wanted_cell(made.start);
+                        (who(by, behind), Via::Made(Area::Cells(made.clone())))
                     }
-                    Cause::Memory { access, all, first, by } => {
+                    Cause::Memory { access, made, by } => {
                         let at = |byte: u64| record.starts[*access].wrapping_add(byte);
-                        let behind = wanted.who_wanted_memory(at(*first));
-                        (who(by, behind), Via::Made(Area::Memory(at(all.start)..at(all.end))))
+                        let behind = wanted.who_wanted_memory(at(made.start));
+                        (who(by, behind), Via::Made(Area::Memory(at(made.start)..at(made.end))))
                     }
                     Cause::Decided(by) => (who(by, Wanter::default()), Via::Decided),
                     Cause::Anyway => match waiting.decision(position) {

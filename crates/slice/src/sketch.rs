@@ -42,9 +42,9 @@ pub struct Found {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// It made these cells, of which one was wanted by somebody.
-    Cells { all: Range<Cell>, first: Cell, by: By },
+    Cells { made: Range<Cell>, by: By },
     /// It made these bytes of an access: the same.
-    Memory { access: usize, all: Range<u64>, first: u64, by: By },
+    Memory { access: usize, made: Range<u64>, by: By },
     /// It decided over an instruction of the unit.
     Decided(By),
     /// Whatever it makes.
@@ -183,20 +183,18 @@ impl Sketch<'_> {
         };
         let by = By::of(made.wanter(wanted));
         Some(match &made.area {
-            Area::Cells(all) => {
-                Cause::Cells { all: all.clone(), first: all.start + made.first as Cell, by }
-            }
-            Area::Memory(all) => {
+            Area::Cells(made) => Cause::Cells { made: made.clone(), by },
+            Area::Memory(made) => {
                 let unit = self.record.unit;
                 let own = unit.first_access[instance.index]..unit.first_access[instance.index + 1];
                 let start = |access: usize| self.record.starts[access];
                 let size = |access: usize| unit.plan.accesses[access].fixed_size().unwrap_or(0);
-                let mut holding = own
-                    .filter(|access| all.start.wrapping_sub(start(*access)) < size(*access).into());
+                let mut holding = own.filter(|access| {
+                    made.start.wrapping_sub(start(*access)) < size(*access).into()
+                });
                 let access = holding.next()?;
                 let away = |at: u64| at.wrapping_sub(start(access));
-                let first = away(all.start.wrapping_add(made.first));
-                Cause::Memory { access, all: away(all.start)..away(all.end), first, by }
+                Cause::Memory { access, made: away(made.start)..away(made.end), by }
             }
         })
     }

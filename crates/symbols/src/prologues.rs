@@ -47,8 +47,13 @@ impl Image {
         };
         let Ok(entry) = unit.entry(offset) else { return false };
         let Some(start) = self.start(&unit, &entry) else { return false };
-        // Of optimised code, statements may begin with the function.
-        let opens = entry.attr_value(dw::DW_AT_decl_line).and_then(|line| line.udata_value());
+        let declared = entry.attr_value(dw::DW_AT_decl_line).and_then(|line| line.udata_value());
+        // The brace may be on a line of its own. Of optimised code, statements may begin with the
+        // function.
+        let table = self.lines.of(&self.units, &unit);
+        let opens = table.within(start.0..start.0 + 1).next().map(|row| row.line);
+        let opens =
+            opens.filter(|line| Some(*line) == declared || !self.places_throughout.of(&unit));
         opens.is_some()
             && self.line(address).map(|line| line.line) == opens
             && (start..self.skip_prologue(&unit, &entry, start)).contains(&address)

@@ -8,7 +8,7 @@ mod recorder;
 pub mod sources;
 mod words;
 
-use crate::lineage::Lineage;
+use crate::lineage::{Depending, Lineage};
 use crate::questions::{Failure, no_answer};
 use crate::reduce::Cut;
 use crate::slice::shown::{Shown, ViewArgs};
@@ -75,7 +75,9 @@ fn chop(args: &Args) -> Result<Shown, Failure> {
         args.words.iter().map(String::as_str).chain([to]).map(str::to_owned).collect();
     let mut subject = Subject::of(&words, args.view.region.as_deref())?;
     let found = Found::between(&mut subject, &source, args)?;
-    found.check(from, to, &args.view)?;
+    if let Some(why) = found.nothing(from, to, &args.view) {
+        return Err(no_answer(why));
+    }
     let each = Each::wanted(args, &mut subject, &source, &found)?;
     let mut shown = found.shown(&mut subject, &args.view)?;
     if let Some(each) = each {
@@ -98,6 +100,8 @@ struct Found {
     chop: Vec<Slice>,
     /// Some of the source, or of what was made of it, is what was asked about.
     is_direct: bool,
+    /// Why there is no such source, if there is none.
+    nowhere: Option<String>,
 }
 
 impl Found {
@@ -108,7 +112,12 @@ impl Found {
         // The traces are gone through more than once.
         let each = args.view.memory() / 2 / lineage.regions(subject).count();
         lineage.regions(subject).for_each(|region| region.keep_decoded(each));
-        let mut forward = lineage.forward(subject, source, &criterion, options)?.found()?;
+        let Depending { slices: mut forward, nowhere } =
+            lineage.forward(subject, source, &criterion, options)?;
+        if nowhere.is_some() {
+            let chop = vec![Slice::default(); forward.len()];
+            return Ok(Found { lineage, criterion, forward, chop, is_direct: false, nowhere });
+        }
         let mut only: Vec<Positions> =
             forward.iter().map(|slice| slice.positions.clone()).collect();
         if args.independent {
@@ -130,15 +139,17 @@ impl Found {
         }
         let depending = std::mem::take(&mut forward[0].inherited);
         let is_direct = depending.iter().any(|there| criterion.has(&there.area));
-        Ok(Found { lineage, criterion, forward, chop, is_direct })
+        Ok(Found { lineage, criterion, forward, chop, is_direct, nowhere })
     }
 
-    fn check(&self, from: &str, to: &str, view: &ViewArgs) -> Result<(), Failure> {
+    /// Why there is no chop, if there is none.
+    fn nothing(&self, from: &str, to: &str, view: &ViewArgs) -> Option<String> {
         if self.is_direct || self.chop.iter().any(|chop| chop.count > 0) {
-            return Ok(());
+            return None;
         }
         let besides = view.besides().map_or(String::new(), |more| format!("; {more}"));
-        Err(no_answer(format!("nothing leads from {from} to {to}{besides}")))
+        let nothing = || format!("nothing leads from {from} to {to}{besides}");
+        Some(self.nowhere.clone().unwrap_or_else(nothing))
     }
 
     fn shown(mut self, subject: &mut Subject, view: &ViewArgs) -> Result<Shown, Failure> {

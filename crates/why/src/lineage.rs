@@ -25,14 +25,7 @@ struct Ancestor {
 pub struct Depending {
     pub slices: Vec<Slice>,
     /// Why there is no such source in any of them, if there is none.
-    nowhere: Option<String>,
-}
-
-impl Depending {
-    /// It is an error if there is no such source.
-    pub fn found(self) -> Result<Vec<Slice>, Failure> {
-        self.nowhere.map_or(Ok(self.slices), |why| Err(no_answer(why)))
-    }
+    pub nowhere: Option<String>,
 }
 
 impl Lineage {

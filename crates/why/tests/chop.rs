@@ -189,6 +189,32 @@ fn an_input_and_a_command_are_enough() {
     assert_eq!(fs::read(output).unwrap(), all[0].0);
 }
 
+/// Whoever fails without any input fails because of what is left: the program.
+#[test]
+fn what_fails_with_any_input_is_told_by_its_slice() {
+    let setting = Setting::new();
+    setting.build(
+        "any",
+        "#include <stdio.h>
+         int main(void) {
+             int count = 0, *nowhere = 0;
+             while (getchar() != EOF) count++;
+             return *nowhere + count;
+         }\n",
+    );
+    setting.write("input", b"whatever it is");
+    let chop = setting.auto(&["input"], &["./any"]);
+    assert_eq!(setting.read("input.reduced"), b"");
+    assert_eq!(chop["answer"]["reduced"]["after"]["bytes"], 0);
+    assert_eq!(chop["answer"]["sizes"]["chop"], 0);
+    let said = chop["left_out"][0].as_str().unwrap();
+    assert!(said.contains("fails with nothing left of input, too"), "{said}");
+    let recording = chop["recording"].as_str().unwrap();
+    let slice = setting.json(&["slice", recording, "crash"]);
+    assert!(lines(&slice).contains("any.c:5"), "{slice}");
+    assert_eq!(lines(&chop), lines(&slice));
+}
+
 #[test]
 fn an_argument_or_a_variable_is_reduced_like_an_input() {
     let setting = Setting::new();

@@ -66,11 +66,26 @@ pub fn chop(args: &Args) -> Result<Shown, Failure> {
         other => other.clone(),
     };
     let mut found = Found::between(&mut subject, &source, args)?;
-    found.check(&failing.told, to, &args.view)?;
     let sizes = Sizes::of(&mut subject, &mut found, args)?;
-    let each = Each::wanted(args, &mut subject, &source, &found)?;
+    let nothing = found.nothing(&failing.told, to, &args.view);
+    let each = match nothing {
+        None => Each::wanted(args, &mut subject, &source, &found)?,
+        // Then all that leads to the failure is what there is to tell.
+        Some(_) => {
+            let Found { lineage, criterion, chop, .. } = &mut found;
+            *chop = lineage.backward(&mut subject, criterion, None, args.view.options())?;
+            None
+        }
+    };
     steps.finish_and_clear();
     let mut shown = found.shown(&mut subject, &args.view)?;
+    if let Some(why) = nothing {
+        let why = match reduced.after.bytes {
+            0 => format!("it fails with nothing left of {}, too", failing.told),
+            _ => why,
+        };
+        shown.left_out.insert(0, format!("{why}: shown is all that leads to the failure"));
+    }
     shown.preface = preface(&failing, &reduced, &recorded.path, &sizes);
     if let Some(each) = each {
         shown.preface.extend(each.preface(&args.view));

@@ -11,7 +11,7 @@ use why_reduce::units::{Sort, Unit, sort_of};
 use why_trial::Files;
 
 pub struct Sizes {
-    bytes: usize,
+    pub bytes: usize,
     tokens: usize,
     lines: usize,
 }

@@ -283,8 +283,12 @@ impl Shown {
         let path = path(recording, name)?;
         let text = serde_json::to_vec(self).expect("plain data");
         let save = || {
-            std::fs::create_dir_all(path.parent().expect("it has one"))?;
-            std::fs::write(&path, text)
+            let directory = path.parent().expect("it has one");
+            std::fs::create_dir_all(directory)?;
+            // One of that name stays until this one is whole.
+            let mut unfinished = tempfile::NamedTempFile::new_in(directory)?;
+            unfinished.as_file_mut().write_all(&text)?;
+            unfinished.persist(&path).map_err(|error| error.error).map(drop)
         };
         save().map_err(|error| Failure::NoAnswer(format!("writing {}: {error}", path.display())))
     }

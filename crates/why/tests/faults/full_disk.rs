@@ -70,3 +70,31 @@ fn a_limit_on_the_size_of_files_is_named() {
     assert_eq!(recorded.status.code(), Some(125));
     said_in_one_line(&recorded.stderr, "File too large");
 }
+
+#[test]
+fn a_slice_that_was_kept_stays_where_there_is_no_room_for_another() {
+    let setting = Setting::new();
+    setting.compile_with(
+        "sums",
+        "int main(void) { int sum = 0; for (int i = 1; i < 2000; i++) sum += i; return sum & 15; }",
+        &["-g", "-O0"],
+    );
+    let kept = "small/rec/slices/kept.json";
+    let script = format!(
+        "mkdir small && mount -t tmpfs -o size=40m none small && {WHY} record -o small/rec -- ./sums; \
+         {WHY} slice small/rec exit --save kept >first && head -c 40m /dev/zero >small/full; \
+         sha256sum {kept} >sum; \
+         {WHY} slice small/rec exit --all --save kept >second; status=$?; \
+         {WHY} slice small/rec exit --all --save other >second; \
+         sha256sum --quiet --check sum && {WHY} slice small/rec kept --load >again && ls small/rec/slices; \
+         exit $status"
+    );
+    let sliced = in_namespace(&setting, &script);
+    assert_eq!(sliced.status.code(), Some(1), "{}", text(&sliced.stderr));
+    let said = text(&sliced.stderr);
+    assert_eq!(said.matches("No space left on device").count(), 3, "{said}");
+    assert_eq!(text(&sliced.stdout), "kept.json\n", "{said}");
+    let [first, again] = ["first", "again"].map(|name| fs::read(setting.path(name)).unwrap());
+    assert!(!first.is_empty());
+    assert_eq!(text(&first), text(&again));
+}

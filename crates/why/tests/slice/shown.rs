@@ -13,6 +13,40 @@ fn optimised_code_is_told_by_the_lines_that_it_was_made_from() {
     assert!(!comments.contains("returned"), "{comments:?}");
 }
 
+/// What is told of a line that moves several members is the one that the slice is of.
+#[test]
+fn of_several_things_that_a_line_makes_the_wanted_one_is_told() {
+    let recorded = Recorded::new("copies.c", &["-g", "-O0"], &[]);
+    for criterion in ["end:sum", &format!("{}:own", recorded.place("of"))] {
+        let answer = recorded.json(&["slice", criterion, "--thin"]);
+        let told = |comment: &str| {
+            let place = recorded.place(comment);
+            let lines = answer["answer"]["lines"].as_array().unwrap();
+            let line = lines.iter().find(|line| line["place"] == *place).unwrap();
+            format!("{} = {}", line["variable"].as_str().unwrap(), line["value"].as_str().unwrap())
+        };
+        assert_eq!(told("taken"), "own = 16", "{criterion}");
+        assert_eq!(told("copied"), "other.second = 16", "{criterion}");
+        assert_eq!(told("made"), "it.second = 16", "{criterion}");
+    }
+}
+
+/// Wherever the brace is that opens a function, what is done there is only to copy what it was called
+/// with.
+#[test]
+fn what_a_function_does_before_its_first_statement_is_not_shown() {
+    let recorded = Recorded::new("copies.c", &["-g", "-O0"], &[]);
+    let comments = recorded.comments(&recorded.json(&["slice", "end:sum", "--thin"]));
+    let all = ["made", "returned", "taken", "of", "called", "copied", "passed"];
+    assert_eq!(comments, set(&all));
+    let source = std::fs::read_to_string(&recorded.source).unwrap();
+    let answer = recorded.json(&["slice", "end:sum"]);
+    for line in answer["answer"]["lines"].as_array().unwrap() {
+        let number = line["line"].as_u64().unwrap() as usize;
+        assert_ne!(source.lines().nth(number - 1), Some("{"), "{line}");
+    }
+}
+
 #[test]
 fn files_of_one_name_are_told_apart() {
     let directory = tempfile::tempdir().unwrap();
