@@ -8,6 +8,7 @@
 mod across;
 mod again;
 pub mod backward;
+mod binding;
 pub mod births;
 mod builder;
 mod calls;

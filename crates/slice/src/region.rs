@@ -94,6 +94,9 @@ pub struct Criterion {
     pub until: Position,
     /// Code that is not looked into: it made what it made, of nothing.
     pub pruned: Vec<Range<u64>>,
+    /// Functions of that code that bind others when these are first called, and leave registers as
+    /// they were.
+    pub binding: Vec<Range<u64>>,
 }
 
 impl Criterion {
@@ -125,6 +128,7 @@ impl Default for Criterion {
             from: 0,
             until: Position::MAX,
             pruned: Vec::new(),
+            binding: Vec::new(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Which instructions made a value: a region backwards.
 
 use crate::backward::{Dependences, Made};
+use crate::binding::{Binding, End};
 use crate::births::{Births, Inherited};
 use crate::control::Position;
 use crate::course::{Restored, Signal};
@@ -63,10 +64,20 @@ impl Region {
         let over = Over::new(dependences, wanted);
         let interrupted = FxHashMap::default();
         let units = &self.units;
-        let births = Births::default();
+        let (births, binding) = (Births::default(), Binding::new(&criterion.binding));
         let unfolding = Unfolding::default();
-        let mut search =
-            Search { units, unfolding, over, noted, shortcuts, interrupted, births, start, end };
+        let mut search = Search {
+            units,
+            unfolding,
+            over,
+            noted,
+            shortcuts,
+            interrupted,
+            births,
+            binding,
+            start,
+            end,
+        };
         let concerned = |index: &usize| {
             let next = self.chunks.get(index + 1);
             let is_before = next.is_some_and(|next| next.before.position <= criterion.from);
@@ -117,6 +128,7 @@ struct Search<'a> {
     interrupted: FxHashMap<Position, Vec<(Cell, Wanter)>>,
     /// Registers that new threads have of their creators.
     births: Births,
+    binding: Binding<'a>,
     start: Position,
     end: Position,
 }
@@ -223,7 +235,14 @@ impl Search<'_> {
         for index in (0..record.count).rev() {
             let position = record.position + index as Position;
             if (self.start..self.end).contains(&position) {
+                let end = self.binding.end(&record.unit.instructions[index]);
+                if end == Some(End::Last) {
+                    self.binding.come(record.thread, &mut self.over.wanted);
+                }
                 self.over.instruction(record, index, &mut self.noted);
+                if end == Some(End::First) {
+                    self.binding.leave(record.thread, &mut self.over.wanted);
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::across::{Across, Cause, Notes};
 use crate::backward::Dependences;
+use crate::binding::{Binding, End};
 use crate::births::{Births, Inherited};
 use crate::control::Position;
 use crate::course::{Restored, Signal};
@@ -73,14 +74,18 @@ impl Region {
 /// Code that is not looked into, the same for all that is asked for at once.
 struct Pruned {
     code: Vec<Range<u64>>,
+    /// What of it binds functions.
+    binding: Vec<Range<u64>>,
     /// Units that have some of it, by their first numbers.
     units: FxHashSet<usize>,
 }
 
 impl Pruned {
     fn of(region: &Region, source: Option<&Criterion>) -> Pruned {
-        let code = source.map_or_else(Vec::new, |source| source.pruned.clone());
-        let mut pruned = Pruned { code, units: FxHashSet::default() };
+        let (code, binding) = source
+            .map(|source| (source.pruned.clone(), source.binding.clone()))
+            .unwrap_or_default();
+        let mut pruned = Pruned { code, binding, units: FxHashSet::default() };
         let has_some = |unit: &&Unit| unit.instructions.iter().any(|insn| pruned.has(insn.address));
         let units: FxHashSet<usize> = match pruned.code.is_empty() {
             true => FxHashSet::default(),
@@ -113,6 +118,7 @@ struct Spread<'a> {
     interrupted: FxHashMap<Position, Vec<(Cell, Wanter)>>,
     /// What was touched of registers that new threads have of their creators.
     births: Births,
+    binding: Binding<'a>,
     /// The thread whose registers somebody asks for in the end, with memory.
     inherited_by: Option<u64>,
 }
@@ -144,6 +150,7 @@ impl<'a> Spread<'a> {
             sources,
             interrupted: FxHashMap::default(),
             births: Births::default(),
+            binding: Binding::new(&pruned.binding),
             inherited_by: options.inherited_by,
         }
     }
@@ -239,7 +246,14 @@ impl<'a> Spread<'a> {
             self.begin_sources_before(position + 1);
             if (self.start..self.end).contains(&position) {
                 self.across.touched.turn_to(record.thread);
+                let end = self.binding.end(&record.unit.instructions[index]);
+                if end == Some(End::First) {
+                    self.binding.come(record.thread, &mut self.across.touched);
+                }
                 self.across.instruction(record, index, &mut self.noted);
+                if end == Some(End::Last) {
+                    self.binding.leave(record.thread, &mut self.across.touched);
+                }
             }
         }
         passages.learn(met, record, &mut self.noted, &mut self.own);

@@ -102,6 +102,7 @@ impl Lineage {
             for source in &mut sources {
                 source.until = until;
                 source.pruned.clone_from(&end.pruned);
+                source.binding.clone_from(&end.binding);
             }
             let options = Options { inherited_by: Some(end.thread), ..options };
             let mut slice = subject.timed(|region, watch| {
