@@ -47,9 +47,9 @@ impl<'a> Binding<'a> {
 
     /// One leaves it, and registers are what they were. Whoever began within it never came.
     pub fn leave(&mut self, thread: u64, wanted: &mut Wanted) {
-        let Some(aside) = self.aside.get_mut(&thread).and_then(Vec::pop) else { return };
         wanted.take_registers();
-        for (cell, wanter) in aside {
+        let aside = self.aside.get_mut(&thread).and_then(Vec::pop);
+        for (cell, wanter) in aside.into_iter().flatten() {
             wanted.turn_to_wanter(wanter);
             wanted.want_cells(cell..cell + 1);
         }

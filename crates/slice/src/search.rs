@@ -330,8 +330,11 @@ impl Notes for Noted<'_> {
         let Instance { record, index, position, insn, .. } = *instance;
         if self.is_pruned(insn.address) {
             self.slice.pruned += 1;
-            // It is passed over, but not what it was called for.
-            if let (Some((for_whom, _)), Some(decided)) = (self.decision, record.decided(index)) {
+            // It is passed over, but not what it was called for. What it had somebody write is made
+            // of nothing, like all that it makes.
+            if let (Some((for_whom, None)), Some(decided)) = (self.decision, record.decided(index))
+                && self.control
+            {
                 self.waiting.decide(decided, for_whom);
             }
             return None;
