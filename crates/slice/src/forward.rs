@@ -18,9 +18,10 @@ pub struct Forward {
 
 /// Bytes that are defined, and which of them are touched then: a bit for each, or all or none of
 /// many.
-struct Becomes {
-    area: Area,
-    touched: u64,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Becomes {
+    pub area: Area,
+    pub touched: u64,
 }
 
 impl Forward {
@@ -47,6 +48,11 @@ impl Forward {
             areas.filter(|area| !matches!(area, Area::Memory(bytes) if is_nowhere(bytes.start)));
         self.becomes.extend(there.map(|area| Becomes { area, touched: 0 }));
         None
+    }
+
+    /// What becomes of all that it makes.
+    pub(crate) fn becomes(&self) -> &[Becomes] {
+        &self.becomes
     }
 
     /// What it makes of what is touched is touched, too; what else it makes is so no more.
@@ -102,7 +108,7 @@ impl Forward {
             let lanes =
                 || part.lanes.iter().fold(0, |all, lane| all | executed.mask(lane, touched));
             let mask = if all { u64::MAX } else { whole_lanes(lanes(), part.width) };
-            self.becomes.push(Becomes { area, touched: mask & bits(count.min(64) as u32) });
+            self.becomes.push(Becomes { area, touched: mask & all_of(count) });
             return;
         }
         let width = u64::from(part.width);
@@ -171,6 +177,21 @@ impl Executed<'_> {
             Area::Memory(bytes) => touched.has_memory(bytes),
         }
     }
+}
+
+impl Becomes {
+    /// Whether all of it is touched.
+    pub fn is_whole(&self) -> bool {
+        match &self.area {
+            Area::Cells(cells) => self.touched == bits((cells.end - cells.start).into()),
+            Area::Memory(bytes) => self.touched == all_of(size(bytes)),
+        }
+    }
+}
+
+/// A bit for each of so many bytes, as far as there are bits.
+fn all_of(size: u64) -> u64 {
+    bits(size.min(64) as u32)
 }
 
 fn size(bytes: &Range<u64>) -> u64 {

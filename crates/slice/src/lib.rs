@@ -35,6 +35,7 @@ mod outline;
 mod over;
 mod own;
 mod paged;
+pub mod partly;
 mod passages;
 mod patterns;
 mod places;

@@ -7,12 +7,13 @@ use crate::control::Position;
 use crate::course::{Restored, Signal};
 use crate::events::{Alike, Events, Happened, Record, Unfolding, Visitor};
 use crate::over::{Instance, Notes, Over};
+use crate::partly::Depending;
 use crate::patterns::Book;
 use crate::positions::Positions;
-use crate::reasons::{Reasons, Via, Why};
-use crate::region::{Criterion, Options, Region, RegionError, Slice};
+use crate::reasons::{Reasons, UNTOLD, Via, Why};
+use crate::region::{Criterion, Only, Options, Region, RegionError, Slice};
 use crate::shortcuts::{Kind, Learnt, Met, Shortcuts};
-use crate::units::Unit;
+use crate::units::{Known, Unit};
 use crate::waiting::{Aside, Waiting};
 use crate::wanted::{Wanted, Wanter};
 use iced_x86::Register;
@@ -58,6 +59,7 @@ impl Region {
                 control: noted.control,
                 asks: noted.reasons.is_some(),
                 pruned: criterion.pruned.clone(),
+                goes_on: options.only.map(|only| only.goes_on),
             });
             Shortcuts::new(&self.units, self.patterns(), learnt, noted.reasons.as_mut())
         });
@@ -205,7 +207,8 @@ impl Search<'_> {
         if !is_whole && (alike.position >= self.end || alike.end() <= self.start) {
             return;
         }
-        let met = match shortcuts.as_mut().filter(|_| is_whole) {
+        let is_partly = noted.is_partly(alike.position, alike.count as usize);
+        let met = match shortcuts.as_mut().filter(|_| is_whole && !is_partly) {
             Some(shortcuts) => shortcuts.over(alike, book, wanted, noted),
             None => Met::Unknown,
         };
@@ -287,12 +290,23 @@ impl Search<'_> {
     fn finish(mut self, inherited_by: Option<u64>) -> (Slice, Option<Learnt>) {
         let learnt = self.shortcuts.map(|shortcuts| shortcuts.finish(&mut self.noted));
         let Noted { mut slice, reasons, .. } = self.noted;
-        slice.reasons = reasons.map(|reasons| reasons.all).unwrap_or_default();
+        slice.reasons = reasons.map(Reasons::told).unwrap_or_default();
         if let Some(thread) = inherited_by {
             slice.inherited = Inherited::still_wanted(thread, &mut self.over.wanted);
         }
         (slice, learnt)
     }
+}
+
+/// What is done with an instruction that belongs to a slice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// It is told of.
+    Told,
+    /// What it was made of is wanted.
+    Passed,
+    /// It is as if it had been made of nothing.
+    Left,
 }
 
 /// What was found so far.
@@ -303,12 +317,31 @@ pub struct Noted<'a> {
     decision: Option<(Wanter, Option<u64>)>,
     pub reasons: Option<Reasons>,
     pruned: &'a [Range<u64>],
-    pub only: Option<&'a Positions>,
+    pub only: Option<Only<'a>>,
     pub lists: bool,
     pub slice: Slice,
 }
 
 impl Noted<'_> {
+    /// What is to be done with an instruction that belongs to the slice.
+    pub fn manner(&self, position: Position, insn: &Known) -> Manner {
+        match self.only {
+            Some(only) if !only.told.has(position) => match only.goes_on {
+                // It may only have put it aside, which nobody is told of, either.
+                false if insn.keeping.stores.is_none() => Manner::Left,
+                _ => Manner::Passed,
+            },
+            _ => Manner::Told,
+        }
+    }
+
+    /// Whether only some of one of so many instructions counts.
+    #[inline(always)]
+    fn is_partly(&self, position: Position, count: usize) -> bool {
+        let partly = self.only.and_then(|only| only.partly);
+        partly.is_some_and(|partly| partly.has_some(position, count))
+    }
+
     /// Whether code is not looked into.
     pub fn is_pruned(&self, address: u64) -> bool {
         self.pruned.iter().any(|code| code.contains(&address))
@@ -319,6 +352,10 @@ impl Notes for Noted<'_> {
     fn decides(&mut self, instance: &Instance) -> bool {
         self.decision = self.waiting.decision(instance.position);
         self.decision.is_some()
+    }
+
+    fn depending(&self, position: Position) -> Option<&Depending> {
+        self.only?.partly?.of(position)
     }
 
     fn belongs(
@@ -339,13 +376,17 @@ impl Notes for Noted<'_> {
             }
             return None;
         }
-        if self.only.is_some_and(|only| !only.has(position)) {
-            return Some(Wanter::default());
-        }
-        self.slice.count += 1;
-        self.slice.positions.add(position);
-        if self.lists {
-            self.slice.instructions.push((position, insn.address));
+        let manner = self.manner(position, insn);
+        match manner {
+            Manner::Left => return None,
+            Manner::Passed => {}
+            Manner::Told => {
+                self.slice.count += 1;
+                self.slice.positions.add(position);
+                if self.lists {
+                    self.slice.instructions.push((position, insn.address));
+                }
+            }
         }
         let Some(reasons) = &mut self.reasons else {
             return Some(Wanter::default());
@@ -355,7 +396,10 @@ impl Notes for Noted<'_> {
             (None, Some((wanter, Some(byte)))) => (wanter, Via::Wrote(byte)),
             (None, decision) => (decision.unwrap_or_default().0, Via::Decided),
         };
-        let site = if insn.shown { None } else { record.site(index) };
+        let site = match manner {
+            Manner::Told => record.site(index).filter(|_| !insn.shown),
+            _ => Some(UNTOLD),
+        };
         Some(reasons.add(insn, site, (record.thread, position), because))
     }
 

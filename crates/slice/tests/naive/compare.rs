@@ -9,7 +9,8 @@ use super::stepped::Stepped;
 use iced_x86::{OpKind, Register};
 use std::collections::BTreeSet;
 use std::fmt;
-use why_slice::region::{Criterion, Options, Region};
+use why_slice::positions::Positions;
+use why_slice::region::{Criterion, Only, Options, Region};
 
 /// What came of comparing.
 pub struct Comparison {
@@ -75,20 +76,30 @@ pub fn compare(run: &Stepped) -> Comparison {
     }
     // Each source takes another look at the whole run. What has to be brought back would not be
     // what was put aside if it were made to be a source in between.
-    let of_main = operands_of_main(run);
+    let (of_main, all_asked) = (operands_of_main(run), &asked);
     let few = asked.iter().skip(1).step_by(1 + asked.len() / 4).chain(&of_main);
     let few = few.filter(|asked| !asked.wanted.places.iter().any(|at| at.is_kept()));
     for asked in few.filter(|_| run.steps.len() < 10_000) {
-        let naive = Naive::of(run, &program, &[], Some(&asked.wanted), &linker.binding);
+        let naive = Naive::of(run, &program, &wanted, Some(&asked.wanted), &linker.binding);
         for (number, hidden) in all_hidden.iter().enumerate() {
             for (thin, data) in KINDS {
                 let counts = Counts { addresses: !thin, control: !data };
-                let expected = naive.forward(counts, hidden);
+                let touched = naive.touched(counts, hidden);
                 let options = Options { thin, data, ..Options::default() };
-                let slice = region.forward(&asked.pruned(hidden), options).expect("a slice");
+                let source = asked.pruned(hidden);
+                let slice = region.forward(&source, options).expect("a slice");
                 let found = slice.instructions.iter().map(|(position, _)| *position as Instance);
                 let what = || format!("from {} {counts:?} without {number}", asked.what);
-                comparison.add(run, &what, &expected, &found.collect());
+                comparison.add(run, &what, &touched.steps, &found.collect());
+                // A chop is found by several slices.
+                let few = all_asked.iter().enumerate().step_by(1 + all_asked.len() / 3);
+                for (index, to) in few.filter(|(index, _)| number == 0 || *index == 0) {
+                    let expected = naive.chop(&touched, &naive.found[index], counts, hidden);
+                    let (ends, depending) = ((&source, &to.pruned(hidden)), &slice.positions);
+                    let found = chop(&region, ends, depending, options);
+                    let what = || format!("{} to {}", what(), all_asked[index].what);
+                    comparison.add(run, &what, &expected, &found);
+                }
             }
         }
     }
@@ -133,6 +144,23 @@ fn found(
         *position as Instance
     });
     instances.collect()
+}
+
+/// What lies between a source and a criterion.
+fn chop(
+    region: &Region,
+    (source, to): (&Criterion, &Criterion),
+    depending: &Positions,
+    options: Options,
+) -> BTreeSet<Instance> {
+    let between = |partly| {
+        let only = Some(Only { told: depending, goes_on: false, partly });
+        region.slice(to, Options { only, ..options }).expect("a slice")
+    };
+    let noting = Some(&between(None).positions);
+    let partly = region.forward(source, Options { noting, ..options }).expect("a slice").partly;
+    let instances = between(Some(&partly)).instructions;
+    instances.iter().map(|(position, _)| *position as Instance).collect()
 }
 
 /// The last instances that only one of both has.
@@ -189,7 +217,7 @@ fn operands_of_main(run: &Stepped) -> Vec<Asked> {
     let (_, main) = main.expect("a function");
     let own = (0..run.steps.len()).filter(|step| main.contains(&run.steps[*step].insn.ip()));
     let all: Vec<Asked> = own.filter_map(|step| operand(run, step)).collect();
-    let between = 1 + all.len() / 6;
+    let between = 1 + all.len() / 4;
     all.into_iter().step_by(between).collect()
 }
 

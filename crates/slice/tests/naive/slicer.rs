@@ -51,6 +51,12 @@ pub struct Wanted {
     pub places: Vec<At>,
 }
 
+/// What depends on a source.
+pub struct Touched {
+    nodes: Vec<bool>,
+    pub steps: BTreeSet<Instance>,
+}
+
 /// What counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counts {
@@ -144,17 +150,22 @@ impl Naive {
         by
     }
 
-    /// The steps that can be reached backwards.
-    pub fn slice(&self, from: &[Node], counts: Counts, hidden: &Hidden) -> BTreeSet<Instance> {
+    /// What can be reached backwards, and the steps that made it.
+    fn reached(
+        &self,
+        from: &[Node],
+        counts: Counts,
+        hidden: &Hidden,
+    ) -> (Vec<bool>, BTreeSet<Instance>) {
         let mut open: Vec<Node> = from.to_vec();
-        let mut seen = vec![false; self.graph.size()];
+        let mut reached = vec![false; self.graph.size()];
         let mut slice = BTreeSet::new();
         while let Some(node) = open.pop() {
-            if self.graph.is_frame(node) || std::mem::replace(&mut seen[node as usize], true) {
-                continue;
-            }
             let step = self.graph.by(node);
-            if self.is_hidden(step, hidden) {
+            if self.graph.is_frame(node)
+                || self.is_hidden(step, hidden)
+                || std::mem::replace(&mut reached[node as usize], true)
+            {
                 continue;
             }
             open.extend(self.graph.values(node));
@@ -168,31 +179,51 @@ impl Naive {
                 open.push(self.decisions[branch as usize]);
             }
         }
-        slice
+        (reached, slice)
     }
 
-    /// The steps that the source can be reached from: each thing is made after what it is made
-    /// from, and a step after what decided over it.
-    pub fn forward(&self, counts: Counts, hidden: &Hidden) -> BTreeSet<Instance> {
+    /// What the source can be reached from, and the steps that made it: each thing is made after
+    /// what it is made from, and a step after what decided over it.
+    pub fn touched(&self, counts: Counts, hidden: &Hidden) -> Touched {
         let source = self.source.expect("a source");
         let mut touched = vec![false; self.graph.size()];
         let mut belongs = vec![false; self.decided.len()];
         touched[source as usize] = true;
         for node in (source + 1)..self.graph.size() as Node {
-            let step = self.graph.by(node) as usize;
-            if self.is_hidden(step as Instance, hidden) {
+            let step = self.graph.by(node);
+            if self.is_hidden(step, hidden) || self.graph.is_frame(node) {
                 continue;
             }
-            let decided = self.decided(step as Instance, hidden);
-            let decided = decided.is_some_and(|by| belongs[by as usize]);
+            let decided = self.decided(step, hidden).is_some_and(|by| belongs[by as usize]);
             let is_touched = |list: &[Node]| list.iter().any(|source| touched[*source as usize]);
             let made = is_touched(self.graph.values(node))
                 || counts.addresses && is_touched(self.graph.addresses(node));
-            if (made || counts.control && decided) && !self.graph.is_frame(node) {
+            if made || counts.control && decided {
                 touched[node as usize] = true;
-                belongs[step] |= !self.pairs.contains(&(step as Instance));
+                belongs[step as usize] |= !self.pairs.contains(&step);
             }
         }
-        (0..belongs.len() as Instance).filter(|step| belongs[*step as usize]).collect()
+        let steps = (0..belongs.len() as Instance).filter(|step| belongs[*step as usize]);
+        Touched { nodes: touched, steps: steps.collect() }
+    }
+
+    pub fn slice(&self, from: &[Node], counts: Counts, hidden: &Hidden) -> BTreeSet<Instance> {
+        self.reached(from, counts, hidden).1
+    }
+
+    /// The steps of which something is both.
+    pub fn chop(
+        &self,
+        touched: &Touched,
+        from: &[Node],
+        counts: Counts,
+        hidden: &Hidden,
+    ) -> BTreeSet<Instance> {
+        let (reached, _) = self.reached(from, counts, hidden);
+        let is_both = |node: &Node| touched.nodes[*node as usize] && reached[*node as usize];
+        // The source itself is made by nobody.
+        let behind = self.source.map_or(0, |source| source + 1);
+        let both = (behind..self.graph.size() as Node).filter(is_both);
+        both.map(|node| self.graph.by(node)).filter(|step| touched.steps.contains(step)).collect()
     }
 }
