@@ -180,12 +180,46 @@ impl Executed<'_> {
 }
 
 impl Becomes {
+    /// How many bytes it has.
+    fn size(&self) -> u64 {
+        match &self.area {
+            Area::Cells(cells) => u64::from(cells.end - cells.start),
+            Area::Memory(bytes) => size(bytes),
+        }
+    }
+
+    /// Whether a byte of a register or of memory is touched, if it is one of these.
+    pub fn has(&self, at: u64) -> Option<bool> {
+        let start = match &self.area {
+            Area::Cells(cells) => cells.start.into(),
+            Area::Memory(bytes) => bytes.start,
+        };
+        let away = at.wrapping_sub(start);
+        // Of more than there are bits for, it is all or nothing.
+        let is_touched = || match self.size() {
+            0..=64 => self.touched & 1 << away != 0,
+            _ => self.touched != 0,
+        };
+        (away < self.size()).then(is_touched)
+    }
+
+    /// Makes one of this and what comes behind it in memory, if all of both is touched or nothing.
+    pub fn join(&mut self, next: &Becomes) -> bool {
+        let is_nothing = self.touched == 0 && next.touched == 0;
+        let is_same = is_nothing || self.is_whole() && next.is_whole();
+        match (&mut self.area, &next.area) {
+            (Area::Memory(own), Area::Memory(next)) if is_same && own.end == next.start => {
+                own.end = next.end;
+            }
+            _ => return false,
+        }
+        self.touched = if is_nothing { 0 } else { all_of(self.size()) };
+        true
+    }
+
     /// Whether all of it is touched.
     pub fn is_whole(&self) -> bool {
-        match &self.area {
-            Area::Cells(cells) => self.touched == bits((cells.end - cells.start).into()),
-            Area::Memory(bytes) => self.touched == all_of(size(bytes)),
-        }
+        self.touched == all_of(self.size())
     }
 }
 

@@ -11,12 +11,17 @@ use rustc_hash::FxHashMap;
 pub struct Partly {
     positions: Positions,
     by_position: FxHashMap<Position, Depending>,
+    /// How much memory is taken by what is known of each.
+    size: usize,
 }
 
 /// What of an instruction depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Depending {
-    made: Vec<Becomes>,
+    cells: Vec<Becomes>,
+    memory: Vec<Becomes>,
+    /// What is in memory comes in order, so that it is found at once: strings consist of many lanes.
+    is_in_order: bool,
     /// Where it led, or what it asked for.
     pub decides: bool,
 }
@@ -24,7 +29,7 @@ pub(crate) struct Depending {
 impl Partly {
     /// Room for positions below this one.
     pub(crate) fn up_to(end: Position) -> Partly {
-        Partly { positions: Positions::up_to(end), by_position: FxHashMap::default() }
+        Partly { positions: Positions::up_to(end), ..Partly::default() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -35,8 +40,10 @@ impl Partly {
     pub(crate) fn add(&mut self, position: Position, made: &[Becomes], decides: bool) {
         self.positions.add(position);
         let depending = self.by_position.entry(position).or_default();
-        depending.made.extend_from_slice(made);
+        let before = depending.size();
+        depending.add(made);
         depending.decides |= decides;
+        self.size += depending.size() - before;
     }
 
     pub(crate) fn of(&self, position: Position) -> Option<&Depending> {
@@ -49,35 +56,59 @@ impl Partly {
         self.positions.has_some(position, count)
     }
 
+    /// How much memory that takes, or a little less.
     pub(crate) fn size(&self) -> usize {
-        let each = size_of::<(Position, Depending)>() + 4 * size_of::<Becomes>();
-        self.positions.size() + self.by_position.len() * each
+        let each = size_of::<(Position, Depending)>();
+        self.positions.size() + self.by_position.len() * each + self.size
     }
 }
 
 impl Depending {
+    fn add(&mut self, made: &[Becomes]) {
+        for made in made {
+            match made.area {
+                Area::Cells(_) => self.cells.push(made.clone()),
+                Area::Memory(_) if self.memory.last_mut().is_some_and(|last| last.join(made)) => {}
+                Area::Memory(_) => self.memory.push(made.clone()),
+            }
+        }
+        let ends = |made: &Becomes| match &made.area {
+            Area::Cells(cells) => (cells.start.into(), cells.end.into()),
+            Area::Memory(bytes) => (bytes.start, bytes.end),
+        };
+        self.is_in_order = self.memory.is_sorted_by(|one, other| {
+            let (start, end) = ends(one);
+            start < end && end <= ends(other).0
+        });
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self.cells.as_slice()) + size_of_val(self.memory.as_slice())
+    }
+
     /// Whether a byte of an area does. Where two parts are at the same place, the first one is what
     /// is there then.
     pub fn has(&self, area: &Area, byte: u64) -> bool {
-        let found = self.made.iter().find_map(|made| {
-            let (away, size) = match (area, &made.area) {
-                (Area::Cells(area), Area::Cells(made)) => {
-                    let at = u64::from(area.start) + byte;
-                    (at.wrapping_sub(made.start.into()), u64::from(made.end - made.start))
-                }
-                (Area::Memory(area), Area::Memory(made)) => {
-                    let at = area.start.wrapping_add(byte);
-                    (at.wrapping_sub(made.start), made.end.wrapping_sub(made.start))
-                }
-                _ => return None,
-            };
-            // Of more than there are bits for, it is all or nothing.
-            let is_touched = || match size {
-                0..=64 => made.touched & 1 << away != 0,
-                _ => made.touched != 0,
-            };
-            (away < size).then(is_touched)
-        });
-        found.unwrap_or(false)
+        match area {
+            Area::Cells(cells) => {
+                let at = u64::from(cells.start) + byte;
+                self.cells.iter().find_map(|made| made.has(at)).unwrap_or(false)
+            }
+            Area::Memory(bytes) => {
+                let at = bytes.start.wrapping_add(byte);
+                let behind = |made: &Becomes| match &made.area {
+                    Area::Memory(bytes) => bytes.start <= at,
+                    Area::Cells(_) => false,
+                };
+                let some = match self.is_in_order {
+                    true => {
+                        let behind = self.memory.partition_point(behind);
+                        &self.memory[behind.saturating_sub(1)..behind]
+                    }
+                    false => &self.memory,
+                };
+                some.iter().find_map(|made| made.has(at)).unwrap_or(false)
+            }
+        }
     }
 }

@@ -656,12 +656,15 @@ fn further_slices_are_those_of_a_first_one() {
             let plain = Options { reasons: Why::Code, ..Options::default() };
             let first = fresh.slice(&criterion, plain).unwrap();
             let only = Only { told: &first.positions, goes_on: false, partly: None };
+            let thin = fresh.slice(&criterion, Options { thin: true, ..plain }).unwrap();
+            let passing = Only { told: &thin.positions, goes_on: true, partly: None };
             for (criterion, options) in [
                 (&criterion, plain),
                 (&pruned, plain),
                 (&criterion, Options { data: true, ..plain }),
                 (&criterion, Options { thin: true, ..plain }),
                 (&criterion, Options { only: Some(only), ..plain }),
+                (&criterion, Options { only: Some(passing), ..plain }),
                 (&criterion, Options { reasons: Why::Nothing, count_only: true, ..plain }),
             ] {
                 let slice = kept.slice(criterion, options).unwrap();
