@@ -4,7 +4,7 @@ use crate::backward::{Area, Dependences, Executed};
 use crate::control::Position;
 use crate::course::Restored;
 use crate::events::Record;
-use crate::forward::Forward;
+use crate::forward::{Becomes, Forward};
 use crate::memory::{Memory, bits, each_bit};
 use crate::over::Instance;
 use crate::reasons::Via;
@@ -39,6 +39,9 @@ pub trait Notes {
 
     /// It belongs to the slice: who touches what it makes.
     fn belongs(&mut self, instance: &Instance, cause: Cause) -> Wanter;
+
+    /// What becomes of what it makes, where it was not executed because of the source.
+    fn becomes(&mut self, _instance: &Instance, _made: &[Becomes], _decides: bool) {}
 
     /// What it decides over belongs to the slice, too.
     fn decides(&mut self, instance: &Instance, wanter: Wanter);
@@ -115,6 +118,9 @@ impl Across {
             }
         } else if made.is_some() || decides || is_decided {
             let wanter = notes.belongs(instance, Cause { executed, touched, made, decides });
+            if !is_decided {
+                notes.becomes(instance, forward.becomes(), decides);
+            }
             touched.turn_to_wanter(wanter);
             let asks = insn.is_system_call() && (decides || is_decided);
             if asks || *control && may_decide(insn) {

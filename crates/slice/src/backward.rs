@@ -1,6 +1,7 @@
 //! One instruction backwards.
 
 use crate::memory::bits;
+use crate::partly::Depending;
 use crate::wanted::{Role, Taken, Wanted, Wanter};
 use std::ops::Range;
 use why_effects::{Cell, Effects, Part, Place};
@@ -84,7 +85,21 @@ impl Backward {
         for (part, taken) in parts.iter().zip(&mut self.taken) {
             executed.take(&part.to, wanted, taken);
         }
-        let mut found = parts.iter().zip(&self.taken);
+        self.made(executed)
+    }
+
+    /// Of that, only what depends on a source. The rest is wanted no more, either.
+    pub(crate) fn keep(&mut self, executed: Executed<'_>, depending: &Depending) -> Option<Made> {
+        for (part, taken) in executed.effects.parts.iter().zip(&mut self.taken) {
+            let area = executed.part(&part.to, None);
+            taken.retain(|byte| depending.has(&area, byte));
+        }
+        self.made(executed)
+    }
+
+    /// What was taken first of all.
+    fn made(&self, executed: Executed<'_>) -> Option<Made> {
+        let mut found = executed.effects.parts.iter().zip(&self.taken);
         let (part, taken) = found.find(|(part, taken)| !taken.is_empty() && !part.frame)?;
         Some(Made { area: executed.part(&part.to, None).without_first(taken.bytes().next()?) })
     }

@@ -18,9 +18,10 @@ pub struct Forward {
 
 /// Bytes that are defined, and which of them are touched then: a bit for each, or all or none of
 /// many.
-struct Becomes {
-    area: Area,
-    touched: u64,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Becomes {
+    pub area: Area,
+    pub touched: u64,
 }
 
 impl Forward {
@@ -48,6 +49,11 @@ impl Forward {
             areas.filter(|area| !matches!(area, Area::Memory(bytes) if is_nowhere(bytes.start)));
         self.becomes.extend(there.map(|area| Becomes { area, touched: 0 }));
         None
+    }
+
+    /// What becomes of all that it makes.
+    pub(crate) fn becomes(&self) -> &[Becomes] {
+        &self.becomes
     }
 
     /// What it makes of what is touched is touched, too; what else it makes is so no more.
@@ -103,7 +109,7 @@ impl Forward {
             let lanes =
                 || part.lanes.iter().fold(0, |all, lane| all | executed.mask(lane, touched));
             let mask = if all { u64::MAX } else { whole_lanes(lanes(), part.width) };
-            self.becomes.push(Becomes { area, touched: mask & bits(count.min(64) as u32) });
+            self.becomes.push(Becomes { area, touched: mask & all_of(count) });
             return;
         }
         let width = u64::from(part.width);
@@ -172,6 +178,55 @@ impl Executed<'_> {
             Area::Memory(bytes) => touched.has_memory(bytes),
         }
     }
+}
+
+impl Becomes {
+    /// How many bytes it has.
+    fn size(&self) -> u64 {
+        match &self.area {
+            Area::Cells(cells) => u64::from(cells.end - cells.start),
+            Area::Memory(bytes) => size(bytes),
+        }
+    }
+
+    /// Whether a byte of a register or of memory is touched, if it is one of these.
+    pub fn has(&self, at: u64) -> Option<bool> {
+        let start = match &self.area {
+            Area::Cells(cells) => cells.start.into(),
+            Area::Memory(bytes) => bytes.start,
+        };
+        let away = at.wrapping_sub(start);
+        // Of more than there are bits for, it is all or nothing.
+        let is_touched = || match self.size() {
+            0..=64 => self.touched & 1 << away != 0,
+            _ => self.touched != 0,
+        };
+        (away < self.size()).then(is_touched)
+    }
+
+    /// Makes one of this and what comes behind it in memory, if all of both is touched or nothing.
+    pub fn join(&mut self, next: &Becomes) -> bool {
+        let is_nothing = self.touched == 0 && next.touched == 0;
+        let is_same = is_nothing || self.is_whole() && next.is_whole();
+        match (&mut self.area, &next.area) {
+            (Area::Memory(own), Area::Memory(next)) if is_same && own.end == next.start => {
+                own.end = next.end;
+            }
+            _ => return false,
+        }
+        self.touched = if is_nothing { 0 } else { all_of(self.size()) };
+        true
+    }
+
+    /// Whether all of it is touched.
+    pub fn is_whole(&self) -> bool {
+        self.touched == all_of(self.size())
+    }
+}
+
+/// A bit for each of so many bytes, as far as there are bits.
+fn all_of(size: u64) -> u64 {
+    bits(size.min(64) as u32)
 }
 
 fn size(bytes: &Range<u64>) -> u64 {

@@ -8,6 +8,7 @@
 mod across;
 mod again;
 pub mod backward;
+mod binding;
 pub mod births;
 mod builder;
 mod calls;
@@ -35,6 +36,7 @@ mod over;
 mod own;
 mod packing;
 mod paged;
+pub mod partly;
 mod passages;
 mod patterns;
 mod places;

@@ -4,6 +4,7 @@ use crate::backward::{Backward, Dependences, Executed, Made};
 use crate::control::Position;
 use crate::course::Restored;
 use crate::events::Record;
+use crate::partly::Depending;
 use crate::units::Known;
 use crate::waiting::Aside;
 use crate::wanted::{Wanted, Wanter};
@@ -27,6 +28,11 @@ pub struct Instance<'a> {
 pub trait Notes {
     /// Whether it belongs to the slice whatever it makes.
     fn decides(&mut self, instance: &Instance) -> bool;
+
+    /// What of it depends on a source, if only that counts and it is not all.
+    fn depending(&self, _position: Position) -> Option<&Depending> {
+        None
+    }
 
     /// It belongs to the slice: who wants what it was made of. None if it is not looked into.
     fn belongs(
@@ -68,8 +74,12 @@ impl Over {
             }
         }
         let executed = Executed { effects: &insn.effects, operands };
-        let decides = notes.decides(instance);
-        let made = backward.take(executed, wanted);
+        let mut decides = notes.decides(instance);
+        let mut made = backward.take(executed, wanted);
+        if let Some(depending) = notes.depending(position) {
+            decides &= depending.decides;
+            made = backward.keep(executed, depending);
+        }
         if (made.is_some() || decides)
             && let Some(wanter) = notes.belongs(instance, made.as_ref(), wanted)
         {

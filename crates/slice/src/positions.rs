@@ -90,6 +90,14 @@ impl Positions {
         self.0.get((position / 64) as usize).is_some_and(|word| word >> (position % 64) & 1 == 1)
     }
 
+    /// Whether any of the next positions does.
+    #[inline]
+    pub fn has_some(&self, position: Position, count: usize) -> bool {
+        let each = (0..count).step_by(64);
+        let mask = |at: usize| self.mask(position + at as Position, (count - at).min(64) as u32);
+        each.map(mask).any(|mask| mask != 0)
+    }
+
     /// Which of the next positions belong to them, at most 64.
     pub fn mask(&self, position: Position, count: u32) -> u64 {
         bits_of(&self.0, position as usize, count)

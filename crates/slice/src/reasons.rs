@@ -72,6 +72,9 @@ pub struct Reasons {
     by_name: [Vec<u32>; 2],
 }
 
+/// No call is there: it stands for all that an instruction does without being told of.
+pub const UNTOLD: u64 = u64::MAX;
+
 /// There is none yet.
 const NONE: u32 = u32::MAX;
 
@@ -152,6 +155,28 @@ impl Reasons {
         if let Some(number) = self.number(wanter.number() - 1) {
             self.all[number as usize].times += times;
         }
+    }
+
+    /// Without those that are not told of: whoever wants what one of these made depends on what that
+    /// was made of.
+    pub fn told(self) -> Vec<Reason> {
+        let mut told: Vec<Reason> = Vec::new();
+        // Who each one is among these; of others who wants what they made, and for what.
+        let mut stands_for: Vec<(Option<usize>, Role)> = Vec::new();
+        for reason in self.all {
+            // Whoever wants something comes before it.
+            let wanter = reason.wanter.map(|wanter| stands_for[wanter]);
+            let (wanter, role) = wanter.unwrap_or_default();
+            let role = role.max(reason.role);
+            if reason.site == Some(UNTOLD) {
+                let decided = reason.via == Via::Decided;
+                stands_for.push((wanter, if decided { Role::Condition } else { role }));
+            } else {
+                stands_for.push((Some(told.len()), Role::default()));
+                told.push(Reason { wanter, role, ..reason });
+            }
+        }
+        told
     }
 
     /// The number of the reason of a name.

@@ -12,6 +12,7 @@ use crate::events::{Events, Happened};
 use crate::finder::Finder;
 use crate::kept::Part;
 use crate::noting::Noting;
+use crate::partly::Partly;
 use crate::patterns::Patterns;
 use crate::positions::Positions;
 use crate::reasons::{Reason, Why};
@@ -108,6 +109,9 @@ pub struct Criterion {
     pub until: Position,
     /// Code that is not looked into: it made what it made, of nothing.
     pub pruned: Vec<Range<u64>>,
+    /// Functions of that code that bind others when these are first called, and leave registers as
+    /// they were.
+    pub binding: Vec<Range<u64>>,
 }
 
 impl Criterion {
@@ -139,6 +143,7 @@ impl Default for Criterion {
             from: 0,
             until: Position::MAX,
             pruned: Vec::new(),
+            binding: Vec::new(),
         }
     }
 }
@@ -156,13 +161,25 @@ pub struct Options<'a> {
     pub count_only: bool,
     /// To take more memory than so many bytes is an error.
     pub memory: Option<usize>,
-    /// Only these are told of: what else a slice backwards goes through is not.
-    pub only: Option<&'a Positions>,
+    /// Only these are told of in a slice backwards.
+    pub only: Option<Only<'a>>,
+    /// Tell also what of these depends on the source of a slice forwards.
+    pub noting: Option<&'a Positions>,
     /// Tell also what is still looked for where the region began, or, forwards, touched where the
     /// slice ends: of memory, and of the registers of this thread.
     pub inherited_by: Option<u64>,
     /// Who is told, from time to time, how many instructions have been gone over.
     pub watch: Option<&'a dyn Fn(Position)>,
+}
+
+/// Which instances a slice backwards tells of.
+#[derive(Clone, Copy)]
+pub struct Only<'a> {
+    pub told: &'a Positions,
+    /// It goes on through others, too.
+    pub goes_on: bool,
+    /// What of them counts, where that is not all.
+    pub partly: Option<&'a Partly>,
 }
 
 impl Options<'_> {
@@ -203,6 +220,8 @@ pub struct Slice {
     pub others_wrote: u64,
     /// Why they belong to the slice, if that was asked for; the first is the last executed.
     pub reasons: Vec<Reason>,
+    /// What depends on the source of those that this was to be noted of, where that is not all.
+    pub partly: Partly,
     /// What it depends on that was there when the region began, or what depends on it where it ends,
     /// if that was asked for.
     pub inherited: Vec<Inherited>,
@@ -211,7 +230,8 @@ pub struct Slice {
 impl Slice {
     /// How much memory it takes.
     pub(crate) fn size(&self) -> usize {
-        size_of_val(self.instructions.as_slice()) + self.positions.size()
+        let instructions = size_of_val(self.instructions.as_slice());
+        instructions + self.positions.size() + self.partly.size()
     }
 }
 

@@ -1,17 +1,19 @@
 //! Which instructions made a value: a region backwards.
 
 use crate::backward::{Dependences, Made};
+use crate::binding::{Binding, End};
 use crate::births::{Births, Inherited};
 use crate::control::Position;
 use crate::course::{Restored, Signal};
 use crate::events::{Alike, Events, Happened, Record, Unfolding, Visitor};
 use crate::over::{Instance, Notes, Over};
+use crate::partly::Depending;
 use crate::patterns::Book;
 use crate::positions::Positions;
-use crate::reasons::{Reasons, Via, Why};
-use crate::region::{Criterion, Options, Region, RegionError, Slice};
+use crate::reasons::{Reasons, UNTOLD, Via, Why};
+use crate::region::{Criterion, Only, Options, Region, RegionError, Slice};
 use crate::shortcuts::{Kind, Learnt, Met, Shortcuts};
-use crate::units::Unit;
+use crate::units::{Known, Unit};
 use crate::waiting::{Aside, Waiting};
 use crate::wanted::{Wanted, Wanter};
 use iced_x86::Register;
@@ -57,16 +59,27 @@ impl Region {
                 control: noted.control,
                 asks: noted.reasons.is_some(),
                 pruned: criterion.pruned.clone(),
+                goes_on: options.only.map(|only| only.goes_on),
             });
             Shortcuts::new(&self.units, self.patterns(), learnt, noted.reasons.as_mut())
         });
         let over = Over::new(dependences, wanted);
         let interrupted = FxHashMap::default();
         let units = &self.units;
-        let births = Births::default();
+        let (births, binding) = (Births::default(), Binding::new(&criterion.binding));
         let unfolding = Unfolding::default();
-        let mut search =
-            Search { units, unfolding, over, noted, shortcuts, interrupted, births, start, end };
+        let mut search = Search {
+            units,
+            unfolding,
+            over,
+            noted,
+            shortcuts,
+            interrupted,
+            births,
+            binding,
+            start,
+            end,
+        };
         let concerned = |index: &usize| {
             let next = self.chunks.get(index + 1);
             let is_before = next.is_some_and(|next| next.before.position <= criterion.from);
@@ -117,6 +130,7 @@ struct Search<'a> {
     interrupted: FxHashMap<Position, Vec<(Cell, Wanter)>>,
     /// Registers that new threads have of their creators.
     births: Births,
+    binding: Binding<'a>,
     start: Position,
     end: Position,
 }
@@ -193,7 +207,8 @@ impl Search<'_> {
         if !is_whole && (alike.position >= self.end || alike.end() <= self.start) {
             return;
         }
-        let met = match shortcuts.as_mut().filter(|_| is_whole) {
+        let is_partly = noted.is_partly(alike.position, alike.count as usize);
+        let met = match shortcuts.as_mut().filter(|_| is_whole && !is_partly) {
             Some(shortcuts) => shortcuts.over(alike, book, wanted, noted),
             None => Met::Unknown,
         };
@@ -223,7 +238,14 @@ impl Search<'_> {
         for index in (0..record.count).rev() {
             let position = record.position + index as Position;
             if (self.start..self.end).contains(&position) {
+                let end = self.binding.end(&record.unit.instructions[index]);
+                if end == Some(End::Last) {
+                    self.binding.come(record.thread, &mut self.over.wanted);
+                }
                 self.over.instruction(record, index, &mut self.noted);
+                if end == Some(End::First) {
+                    self.binding.leave(record.thread, &mut self.over.wanted);
+                }
             }
         }
     }
@@ -268,12 +290,23 @@ impl Search<'_> {
     fn finish(mut self, inherited_by: Option<u64>) -> (Slice, Option<Learnt>) {
         let learnt = self.shortcuts.map(|shortcuts| shortcuts.finish(&mut self.noted));
         let Noted { mut slice, reasons, .. } = self.noted;
-        slice.reasons = reasons.map(|reasons| reasons.all).unwrap_or_default();
+        slice.reasons = reasons.map(Reasons::told).unwrap_or_default();
         if let Some(thread) = inherited_by {
             slice.inherited = Inherited::still_wanted(thread, &mut self.over.wanted);
         }
         (slice, learnt)
     }
+}
+
+/// What is done with an instruction that belongs to a slice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// It is told of.
+    Told,
+    /// What it was made of is wanted.
+    Passed,
+    /// It is as if it had been made of nothing.
+    Left,
 }
 
 /// What was found so far.
@@ -284,12 +317,31 @@ pub struct Noted<'a> {
     decision: Option<(Wanter, Option<u64>)>,
     pub reasons: Option<Reasons>,
     pruned: &'a [Range<u64>],
-    pub only: Option<&'a Positions>,
+    pub only: Option<Only<'a>>,
     pub lists: bool,
     pub slice: Slice,
 }
 
 impl Noted<'_> {
+    /// What is to be done with an instruction that belongs to the slice.
+    pub fn manner(&self, position: Position, insn: &Known) -> Manner {
+        match self.only {
+            Some(only) if !only.told.has(position) => match only.goes_on {
+                // It may only have put it aside, which nobody is told of, either.
+                false if insn.keeping.stores.is_none() => Manner::Left,
+                _ => Manner::Passed,
+            },
+            _ => Manner::Told,
+        }
+    }
+
+    /// Whether only some of one of so many instructions counts.
+    #[inline(always)]
+    fn is_partly(&self, position: Position, count: usize) -> bool {
+        let partly = self.only.and_then(|only| only.partly);
+        partly.is_some_and(|partly| partly.has_some(position, count))
+    }
+
     /// Whether code is not looked into.
     pub fn is_pruned(&self, address: u64) -> bool {
         self.pruned.iter().any(|code| code.contains(&address))
@@ -302,6 +354,10 @@ impl Notes for Noted<'_> {
         self.decision.is_some()
     }
 
+    fn depending(&self, position: Position) -> Option<&Depending> {
+        self.only?.partly?.of(position)
+    }
+
     fn belongs(
         &mut self,
         instance: &Instance,
@@ -311,19 +367,26 @@ impl Notes for Noted<'_> {
         let Instance { record, index, position, insn, .. } = *instance;
         if self.is_pruned(insn.address) {
             self.slice.pruned += 1;
-            // It is passed over, but not what it was called for.
-            if let (Some((for_whom, _)), Some(decided)) = (self.decision, record.decided(index)) {
+            // It is passed over, but not what it was called for. What it had somebody write is made
+            // of nothing, like all that it makes.
+            if let (Some((for_whom, None)), Some(decided)) = (self.decision, record.decided(index))
+                && self.control
+            {
                 self.waiting.decide(decided, for_whom);
             }
             return None;
         }
-        if self.only.is_some_and(|only| !only.has(position)) {
-            return Some(Wanter::default());
-        }
-        self.slice.count += 1;
-        self.slice.positions.add(position);
-        if self.lists {
-            self.slice.instructions.push((position, insn.address));
+        let manner = self.manner(position, insn);
+        match manner {
+            Manner::Left => return None,
+            Manner::Passed => {}
+            Manner::Told => {
+                self.slice.count += 1;
+                self.slice.positions.add(position);
+                if self.lists {
+                    self.slice.instructions.push((position, insn.address));
+                }
+            }
         }
         let Some(reasons) = &mut self.reasons else {
             return Some(Wanter::default());
@@ -333,7 +396,10 @@ impl Notes for Noted<'_> {
             (None, Some((wanter, Some(byte)))) => (wanter, Via::Wrote(byte)),
             (None, decision) => (decision.unwrap_or_default().0, Via::Decided),
         };
-        let site = if insn.shown { None } else { record.site(index) };
+        let site = match manner {
+            Manner::Told => record.site(index).filter(|_| !insn.shown),
+            _ => Some(UNTOLD),
+        };
         Some(reasons.add(insn, site, (record.thread, position), because))
     }
 

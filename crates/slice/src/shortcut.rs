@@ -7,7 +7,7 @@ use crate::events::{Alike, Record};
 use crate::families::{Bytes, Member};
 use crate::memory::each_bit;
 use crate::patterns::{MOST, Pattern, Test};
-use crate::reasons::Via;
+use crate::reasons::{UNTOLD, Via};
 use crate::search::Noted;
 use crate::sketch::{By, Cause, Found};
 use crate::units::Unit;
@@ -80,7 +80,7 @@ struct Act {
 struct More {
     /// The same of cells in other words: those that are wanted and made, and those that are kept.
     others: Vec<(u16, u64, u64)>,
-    /// Why each instruction that is told of belongs to a slice, the last first; and who it is.
+    /// Why each instruction belongs to a slice, the last first; and who it is.
     causes: Vec<(usize, Cause, Wanter)>,
     restored: Vec<Brought>,
     /// Registers that were put aside, by instruction: the cells of a group that are wanted in front
@@ -161,10 +161,10 @@ impl Shortcut {
         noted: &mut Noted,
     ) -> Option<Shortcut> {
         let members = match noted.only {
-            Some(only) => found.members & only.mask(record.position, record.count as u32),
+            Some(only) => found.members & only.told.mask(record.position, record.count as u32),
             None => found.members,
         };
-        let names = names(members, record, noted);
+        let names = names(found.members, members, record, noted);
         let wanter = |by: By| match by {
             By::Instruction(index, role) => Some(names[index].with(role)),
             By::Behind | By::Aside(..) => None,
@@ -252,8 +252,8 @@ impl Shortcut {
             });
         }
         if noted.reasons.is_some() {
-            let told = found.causes.into_iter().filter(|(index, _)| members >> index & 1 == 1);
-            more.causes.extend(told.map(|(index, cause)| (index, cause, names[index])));
+            let causes = found.causes.into_iter();
+            more.causes.extend(causes.map(|(index, cause)| (index, cause, names[index])));
         }
         let is_simple =
             more.restored.is_empty() && more.asides.is_empty() && more.others.is_empty();
@@ -323,7 +323,7 @@ impl Shortcut {
         let Noted { reasons: Some(reasons), waiting, .. } = noted else { return };
         for (index, cause, _) in &self.more.causes {
             let insn = &*record.unit.instructions[*index];
-            let site = if insn.shown { None } else { record.site(*index) };
+            let site = site(self.members, record, *index);
             let position = record.position + *index as Position;
             reasons.add_first((insn, site), (record.thread, position), || {
                 let who = |by: &By, behind: Wanter| match *by {
@@ -408,13 +408,21 @@ impl More {
     }
 }
 
-/// Who these instructions are, if anybody asks.
-fn names(members: u64, record: &Record, noted: &mut Noted) -> [Wanter; MOST] {
+/// The call that is shown instead of an instruction, of which these are told of.
+fn site(told: u64, record: &Record, index: usize) -> Option<u64> {
+    match told >> index & 1 == 1 {
+        true => record.site(index).filter(|_| !record.unit.instructions[index].shown),
+        false => Some(UNTOLD),
+    }
+}
+
+/// Who these instructions are, of which some are told of, if anybody asks.
+fn names(members: u64, told: u64, record: &Record, noted: &mut Noted) -> [Wanter; MOST] {
     let mut names = [Wanter::default(); MOST];
     if let Some(reasons) = &mut noted.reasons {
         for index in (0..record.count).filter(|index| members >> index & 1 == 1) {
             let insn = &record.unit.instructions[index];
-            let site = if insn.shown { None } else { record.site(index) };
+            let site = site(told, record, index);
             names[index] = Wanter::new(reasons.names.number(insn, site) + 1, Role::Value);
         }
     }

@@ -13,7 +13,7 @@ use crate::memory::{bits, each_bit};
 use crate::once::Once;
 use crate::patterns::{Book, Pattern, Patterns, Test};
 use crate::reasons::{Names, Reasons};
-use crate::search::Noted;
+use crate::search::{Manner, Noted};
 use crate::shortcut::{FIRST, Key, PACKED, Shortcut};
 use crate::sketch::{Behind, Sketcher};
 use crate::units::Unit;
@@ -59,6 +59,8 @@ pub struct Kind {
     pub asks: bool,
     /// Code that is not looked into.
     pub pruned: Vec<Range<u64>>,
+    /// If not all are told of, whether it goes on through others.
+    pub goes_on: Option<bool>,
 }
 
 impl Learnt {
@@ -252,7 +254,12 @@ impl<'a> Shortcuts<'a> {
             asides.push((index as usize, aside.map_or(0, |aside| aside.cells)));
         });
         let decide = self.key.first[Key::DECIDE];
-        let behind = Behind { tests: &tests, decide, asides: &asides };
+        let mut left = 0;
+        for (index, insn) in record.unit.instructions[..record.count].iter().enumerate() {
+            let manner = noted.manner(record.position + index as Position, insn);
+            left |= u64::from(manner == Manner::Left) << index;
+        }
+        let behind = Behind { tests: &tests, decide, asides: &asides, left };
         let record = &Record { starts, ..*record };
         let Learnt { sketcher, kind, .. } = &mut self.learnt;
         let found = sketcher.sketch(record, &behind, kind.control);
@@ -344,7 +351,7 @@ impl Known {
             key.rest.push(aside.map_or(0, |aside| aside.cells.into()));
         });
         if let Some(only) = noted.only {
-            key.rest.push(only.mask(alike.position, alike.count));
+            key.rest.push(only.told.mask(alike.position, alike.count));
         }
         any != 0
     }

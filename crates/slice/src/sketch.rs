@@ -20,6 +20,8 @@ pub struct Behind<'a> {
     pub decide: u64,
     /// What is wanted of registers that it put aside: the instruction, and which cells.
     pub asides: &'a [(usize, u8)],
+    /// Which of its instructions count as if they had been made of nothing.
+    pub left: u64,
 }
 
 /// What is wanted in front of it because of that, and what follows.
@@ -103,6 +105,7 @@ impl Sketcher {
             record,
             control,
             decide: behind.decide,
+            left: behind.left,
             asides: asides.collect(),
             deciders: Vec::new(),
             found: Found::default(),
@@ -164,6 +167,7 @@ struct Sketch<'a> {
     record: &'a Record<'a>,
     control: bool,
     decide: u64,
+    left: u64,
     asides: Vec<(usize, Aside)>,
     /// Instructions that decided over others of the unit, and for whom.
     deciders: Vec<(usize, By)>,
@@ -211,6 +215,9 @@ impl Notes for Sketch<'_> {
         made: Option<&Made>,
         wanted: &Wanted,
     ) -> Option<Wanter> {
+        if self.left >> instance.index & 1 == 1 {
+            return None;
+        }
         let cause = self.cause(instance, made, wanted)?;
         self.found.causes.push((instance.index, cause));
         self.found.members |= 1 << instance.index;

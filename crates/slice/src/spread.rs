@@ -2,13 +2,16 @@
 
 use crate::across::{Across, Cause, Notes};
 use crate::backward::Dependences;
+use crate::binding::{Binding, End};
 use crate::births::{Births, Inherited};
 use crate::control::Position;
 use crate::course::{Restored, Signal};
 use crate::deciders::Deciders;
 use crate::events::{Happened, NEVER, Record};
+use crate::forward::Becomes;
 use crate::over::Instance;
 use crate::own::Own;
+use crate::partly::Partly;
 use crate::passages::{Met, Passages};
 use crate::positions::Positions;
 use crate::reasons::{Reasons, Why};
@@ -40,7 +43,7 @@ impl Region {
     pub fn forward_each<'a>(
         &'a self,
         all: &[&'a [Criterion]],
-        options: Options,
+        options: Options<'a>,
     ) -> Result<Vec<Slice>, RegionError> {
         let pruned = Pruned::of(self, all.iter().flat_map(|sources| sources.first()).next());
         let new = |sources: &&'a [Criterion]| Spread::new(self, sources, &pruned, options);
@@ -73,14 +76,18 @@ impl Region {
 /// Code that is not looked into, the same for all that is asked for at once.
 struct Pruned {
     code: Vec<Range<u64>>,
+    /// What of it binds functions.
+    binding: Vec<Range<u64>>,
     /// Units that have some of it, by their first numbers.
     units: FxHashSet<usize>,
 }
 
 impl Pruned {
     fn of(region: &Region, source: Option<&Criterion>) -> Pruned {
-        let code = source.map_or_else(Vec::new, |source| source.pruned.clone());
-        let mut pruned = Pruned { code, units: FxHashSet::default() };
+        let (code, binding) = source
+            .map(|source| (source.pruned.clone(), source.binding.clone()))
+            .unwrap_or_default();
+        let mut pruned = Pruned { code, binding, units: FxHashSet::default() };
         let has_some = |unit: &&Unit| unit.instructions.iter().any(|insn| pruned.has(insn.address));
         let units: FxHashSet<usize> = match pruned.code.is_empty() {
             true => FxHashSet::default(),
@@ -113,6 +120,7 @@ struct Spread<'a> {
     interrupted: FxHashMap<Position, Vec<(Cell, Wanter)>>,
     /// What was touched of registers that new threads have of their creators.
     births: Births,
+    binding: Binding<'a>,
     /// The thread whose registers somebody asks for in the end, with memory.
     inherited_by: Option<u64>,
 }
@@ -123,7 +131,7 @@ impl<'a> Spread<'a> {
         region: &Region,
         sources: &'a [Criterion],
         pruned: &'a Pruned,
-        options: Options,
+        options: Options<'a>,
     ) -> Spread<'a> {
         let asks = options.reasons != Why::Nothing;
         Spread {
@@ -135,7 +143,14 @@ impl<'a> Spread<'a> {
                 pruned,
                 reasons: Reasons::of(options.reasons),
                 lists: !options.count_only,
-                slice: Slice { positions: Positions::up_to(region.length), ..Slice::default() },
+                noting: options.noting,
+                slice: Slice {
+                    positions: Positions::up_to(region.length),
+                    partly: options
+                        .noting
+                        .map_or_else(Partly::default, |_| Partly::up_to(region.length)),
+                    ..Slice::default()
+                },
             },
             // Reasons of instances are all different.
             own: Own::new(options.reasons != Why::Instances),
@@ -144,6 +159,7 @@ impl<'a> Spread<'a> {
             sources,
             interrupted: FxHashMap::default(),
             births: Births::default(),
+            binding: Binding::new(&pruned.binding),
             inherited_by: options.inherited_by,
         }
     }
@@ -221,6 +237,7 @@ impl<'a> Spread<'a> {
             && !record.unit.has_lanes
             && !self.noted.pruned.has_some_of(record.unit)
             && !self.noted.undecided
+            && !self.noted.is_noting(record)
             && self.sources.first().is_none_or(|source| source.position >= end);
         let Spread { across, noted, own, .. } = self;
         across.touched.turn_to(record.thread);
@@ -239,7 +256,14 @@ impl<'a> Spread<'a> {
             self.begin_sources_before(position + 1);
             if (self.start..self.end).contains(&position) {
                 self.across.touched.turn_to(record.thread);
+                let end = self.binding.end(&record.unit.instructions[index]);
+                if end == Some(End::First) {
+                    self.binding.come(record.thread, &mut self.across.touched);
+                }
                 self.across.instruction(record, index, &mut self.noted);
+                if end == Some(End::Last) {
+                    self.binding.leave(record.thread, &mut self.across.touched);
+                }
             }
         }
         passages.learn(met, record, &mut self.noted, &mut self.own);
@@ -297,6 +321,8 @@ pub struct Noted<'a> {
     pruned: &'a Pruned,
     pub reasons: Option<Reasons>,
     pub lists: bool,
+    /// Those of which it is noted what of them is touched.
+    noting: Option<&'a Positions>,
     pub slice: Slice,
 }
 
@@ -308,6 +334,12 @@ impl Noted<'_> {
         if self.reasons.is_some() {
             self.deciders.add_mask(position, mask, wanters);
         }
+    }
+
+    /// Whether something is noted of one of a unit's instructions.
+    #[inline]
+    fn is_noting(&self, record: &Record) -> bool {
+        self.noting.is_some_and(|noting| noting.has_some(record.position, record.count))
     }
 
     /// Who one is that decides.
@@ -354,6 +386,14 @@ impl Notes for Noted<'_> {
         };
         let site = record.site(index).filter(|_| !insn.shown);
         reasons.add(insn, site, (record.thread, position), because)
+    }
+
+    fn becomes(&mut self, instance: &Instance, made: &[Becomes], decides: bool) {
+        let is_whole = made.iter().all(Becomes::is_whole)
+            && (decides || instance.insn.effects.decides.is_empty());
+        if self.noting.is_some_and(|noting| noting.has(instance.position)) && !is_whole {
+            self.slice.partly.add(instance.position, made, decides);
+        }
     }
 
     fn decides(&mut self, instance: &Instance, wanter: Wanter) {

@@ -16,7 +16,7 @@ pub type Cells = [u64; CELL_WORDS];
 pub struct Wanter(u32);
 
 /// What bytes are wanted for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// To compute something from them.
     #[default]
@@ -326,6 +326,16 @@ impl Taken {
         self.mask = 0;
         self.is_long = false;
         self.long.clear();
+    }
+
+    /// Only some of them.
+    pub fn retain(&mut self, is_kept: impl Fn(u64) -> bool) {
+        each_bit(self.mask, |bit| {
+            if !is_kept(bit.into()) {
+                self.mask &= !(1 << bit);
+            }
+        });
+        self.long.retain(|byte| is_kept(*byte));
     }
 
     pub fn is_empty(&self) -> bool {

@@ -15,6 +15,8 @@ mod compare;
 mod decided;
 #[path = "naive/floats.rs"]
 mod floats;
+#[path = "naive/hidden.rs"]
+mod hidden;
 #[path = "../../flow/tests/support/image.rs"]
 mod image;
 #[path = "naive/kept.rs"]

@@ -10,7 +10,7 @@ use why_effects::{Cell, Effects, Place, Size, cells, effects};
 use why_flow::{Graph, PostDominators};
 use why_slice::Ways;
 use why_slice::reasons::{Reason, Why};
-use why_slice::region::{Builder, Criterion, Options, Region, Slice};
+use why_slice::region::{Builder, Criterion, Only, Options, Region, Slice};
 use why_trace::shape::{Kind, Planner, Shape};
 use why_trace::{FIRST_UNIT_ID, REPEATED, STACK, THREAD};
 
@@ -657,12 +657,16 @@ fn further_slices_are_those_of_a_first_one() {
             let pruned = Criterion { pruned, ..criterion.clone() };
             let plain = Options { reasons: Why::Code, ..Options::default() };
             let first = fresh.slice(&criterion, plain).unwrap();
+            let only = Only { told: &first.positions, goes_on: false, partly: None };
+            let thin = fresh.slice(&criterion, Options { thin: true, ..plain }).unwrap();
+            let passing = Only { told: &thin.positions, goes_on: true, partly: None };
             for (criterion, options) in [
                 (&criterion, plain),
                 (&pruned, plain),
                 (&criterion, Options { data: true, ..plain }),
                 (&criterion, Options { thin: true, ..plain }),
-                (&criterion, Options { only: Some(&first.positions), ..plain }),
+                (&criterion, Options { only: Some(only), ..plain }),
+                (&criterion, Options { only: Some(passing), ..plain }),
                 (&criterion, Options { reasons: Why::Nothing, count_only: true, ..plain }),
             ] {
                 let slice = kept.slice(criterion, options).unwrap();

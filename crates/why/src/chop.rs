@@ -16,9 +16,10 @@ use crate::slice::subject::Subject;
 use each::Each;
 use sources::Source;
 use std::process::ExitCode;
+use why_slice::partly::Partly;
 use why_slice::positions::Positions;
-use why_slice::reasons::Reason;
-use why_slice::region::{Criterion, Slice};
+use why_slice::reasons::{Reason, Why};
+use why_slice::region::{Criterion, Only, Options, Slice};
 
 /// Say what lies between a source, such as the input, and a value
 #[derive(clap::Args)]
@@ -91,6 +92,11 @@ fn shown_at(reason: &Reason) -> u64 {
     reason.site.unwrap_or(reason.address)
 }
 
+/// What depends on a source, and of some of that only what of it does.
+fn depending<'a>(slice: &'a Slice, partly: Option<&'a Partly>) -> Only<'a> {
+    Only { told: &slice.positions, goes_on: false, partly }
+}
+
 /// A chop, and what it was made of: in the process that was asked about, and then in those that it
 /// is a copy of.
 struct Found {
@@ -113,27 +119,43 @@ impl Found {
         let each = args.view.memory() / 2 / lineage.regions(subject).count();
         lineage.regions(subject).for_each(|region| region.keep_decoded(each));
         let Depending { slices: mut forward, nowhere } =
-            lineage.forward(subject, source, &criterion, options)?;
+            lineage.forward(subject, source, &criterion, None, options)?;
         if nowhere.is_some() {
             let chop = vec![Slice::default(); forward.len()];
             return Ok(Found { lineage, criterion, forward, chop, is_direct: false, nowhere });
         }
-        let mut only: Vec<Positions> =
-            forward.iter().map(|slice| slice.positions.clone()).collect();
+        let only: Vec<Only> = forward.iter().map(|slice| depending(slice, None)).collect();
+        let mut chop = lineage.backward(subject, &criterion, Some(&only), options)?;
+        // Of some of these only what leads there may be what does not depend on the source.
+        let bare = Options { reasons: Why::Nothing, count_only: true, ..options };
+        let noting = lineage.forward(subject, source, &criterion, Some(&chop), bare)?.slices;
+        if noting.iter().any(|slice| !slice.partly.is_empty()) {
+            let both = forward.iter().zip(&noting);
+            let only: Vec<Only> =
+                both.map(|(slice, noting)| depending(slice, Some(&noting.partly))).collect();
+            chop = lineage.backward(subject, &criterion, Some(&only), options)?;
+        }
         if args.independent {
             let inputs = match source {
                 Source::Input(streams, _) => Source::Input(streams.clone(), None),
                 _ => Source::Input(sources::Streams::Named, None),
             };
             // There may be no other input than the source.
-            let of_input = lineage.forward(subject, &inputs, &criterion, options)?.slices;
-            let whole = lineage.backward(subject, &criterion, None, options)?;
-            for ((only, whole), of_input) in only.iter_mut().zip(whole).zip(of_input) {
-                let independent = whole.positions.without(only).without(&of_input.positions);
-                *only = std::mem::take(only).and(&independent);
+            let of_input = lineage.forward(subject, &inputs, &criterion, None, bare)?.slices;
+            let whole = lineage.backward(subject, &criterion, None, bare)?;
+            let mut all: Vec<Positions> = Vec::new();
+            for (number, whole) in whole.into_iter().enumerate() {
+                let depending = [&forward[number], &of_input[number]];
+                let independent = depending
+                    .iter()
+                    .fold(whole.positions, |rest, slice| rest.without(&slice.positions));
+                all.push(independent.and(&chop[number].positions));
             }
+            // What leads from one of them to another may be told of by neither.
+            let only = all.iter().map(|told| Only { told, goes_on: true, partly: None });
+            let only: Vec<Only> = only.collect();
+            chop = lineage.backward(subject, &criterion, Some(&only), options)?;
         }
-        let mut chop = lineage.backward(subject, &criterion, Some(&only), options)?;
         for (chop, forward) in chop.iter_mut().zip(&forward) {
             chop.passed_over.extend(&forward.passed_over);
         }

@@ -7,8 +7,7 @@ use crate::questions::{Failure, no_answer};
 use crate::slice::shown::{Answered, Shown, ViewArgs};
 use crate::slice::subject::Subject;
 use why_slice::births::Inherited;
-use why_slice::positions::Positions;
-use why_slice::region::{Criterion, Options, Region, Slice};
+use why_slice::region::{Criterion, Only, Options, Region, Slice};
 
 /// Those that it is a copy of, the nearest first. What belongs to each is told behind what belongs to
 /// the process itself.
@@ -56,12 +55,13 @@ impl Lineage {
     }
 
     /// What depends on a source: of the first of them on to the process itself, where it goes on up to
-    /// a criterion.
+    /// a criterion. Of some instances of each it may be noted what of them depends on it.
     pub fn forward(
         &mut self,
         subject: &mut Subject,
         source: &Source,
         criterion: &Criterion,
+        noting: Option<&[Slice]>,
         options: Options,
     ) -> Result<Depending, Failure> {
         let mut slices: Vec<Slice> = Vec::new();
@@ -95,8 +95,10 @@ impl Lineage {
             for source in &mut sources {
                 source.until = until;
                 source.pruned.clone_from(&end.pruned);
+                source.binding.clone_from(&end.binding);
             }
-            let options = Options { inherited_by: Some(end.thread), ..options };
+            let noting = noting.map(|noting| &noting[number].positions);
+            let options = Options { inherited_by: Some(end.thread), noting, ..options };
             let mut slice = subject.timed(|region, watch| {
                 region.forward_of(&sources, Options { watch: Some(watch), ..options })
             })?;
@@ -117,12 +119,12 @@ impl Lineage {
         &mut self,
         subject: &mut Subject,
         criterion: &Criterion,
-        only: Option<&[Positions]>,
+        only: Option<&[Only]>,
         options: Options,
     ) -> Result<Vec<Slice>, Failure> {
         let first = self.0.len();
         let find = |number: usize, subject: &mut Subject, criterion: &Criterion| {
-            let only = only.map(|only| &only[number]);
+            let only = only.map(|only| only[number]);
             let inherited_by = (number < first).then_some(subject.process as u64);
             subject.timed(|region, watch| {
                 let watch = Some(watch);

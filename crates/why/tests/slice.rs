@@ -1,6 +1,8 @@
 //! What `why slice` and `why chop` say of programs whose slices are known: from the works that
 //! they come from, and by hand.
 
+#[path = "slice/chops.rs"]
+mod chops;
 #[path = "slice/dependences.rs"]
 mod dependences;
 #[path = "slice/ends.rs"]

@@ -134,6 +134,9 @@ impl Graph {
     }
 }
 
+/// Who made what is in the registers of a thread.
+pub type Registers = Vec<(At, Node)>;
+
 /// Who made what is there now.
 #[derive(Default)]
 pub struct Shadow {
@@ -157,6 +160,14 @@ impl Shadow {
             .map(|((_, at), node)| ((thread, *at), *node))
             .collect();
         self.registers.extend(inherited);
+    }
+
+    /// All that is in the registers of a thread; nobody made that then.
+    pub fn take(&mut self, thread: u64) -> Registers {
+        let own = |((of, at), node): (&(u64, At), &Node)| (*of == thread).then_some((*at, *node));
+        let taken = self.registers.iter().filter_map(own).collect();
+        self.registers.retain(|(of, _), _| *of != thread);
+        taken
     }
 
     pub fn set(&mut self, thread: u64, at: At, node: Option<Node>) {

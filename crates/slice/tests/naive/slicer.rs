@@ -2,14 +2,16 @@
 //! can be reached backwards.
 
 use super::decided::decided;
+use super::hidden::Hidden;
 use super::kept::Keeping;
 use super::machine::Machine;
 use super::product::Seen;
-use super::shadow::{At, Graph, Instance, Node, Shadow, Sources};
+use super::shadow::{At, Graph, Instance, Node, Registers, Shadow, Sources};
 use super::stepped::Stepped;
 use super::{arithmetic, bits, floats, lanes, masked, moves, others, stack, strings, vectors};
-use iced_x86::Mnemonic;
-use std::collections::BTreeSet;
+use iced_x86::{FlowControl, Mnemonic};
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 /// Each knows some instructions, and does nothing with others. Strings and what has a mask come
 /// first, since other vector instructions have the same names.
@@ -35,6 +37,8 @@ pub struct Naive {
     pub found: Vec<Vec<Node>>,
     /// Steps that only put a register aside or brought it back.
     pairs: BTreeSet<Instance>,
+    /// Where each step is.
+    addresses: Vec<u64>,
     /// The source of what is followed forwards.
     source: Option<Node>,
 }
@@ -47,6 +51,12 @@ pub struct Wanted {
     pub places: Vec<At>,
 }
 
+/// What depends on a source.
+pub struct Touched {
+    nodes: Vec<bool>,
+    pub steps: BTreeSet<Instance>,
+}
+
 /// What counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counts {
@@ -56,12 +66,13 @@ pub struct Counts {
 
 impl Naive {
     /// Follows a run, and notes what is wanted on the way. Who made the source does not count:
-    /// it is made by nobody.
+    /// it is made by nobody. Some functions bind others.
     pub fn of(
         run: &Stepped,
         program: &Seen<'_>,
         wanted: &[Wanted],
         source: Option<&Wanted>,
+        binding: &[Range<u64>],
     ) -> Naive {
         let mut naive = Naive {
             graph: Graph::default(),
@@ -69,8 +80,11 @@ impl Naive {
             decisions: Vec::new(),
             found: vec![Vec::new(); wanted.len()],
             pairs: BTreeSet::new(),
+            addresses: run.steps.iter().map(|step| step.insn.ip()).collect(),
             source: None,
         };
+        // What was in the registers of a thread when it began to bind a function.
+        let mut before: HashMap<u64, Vec<Registers>> = HashMap::new();
         let mut shadow = Shadow::default();
         let mut keeping = Keeping::default();
         for (number, step) in run.steps.iter().enumerate() {
@@ -80,6 +94,10 @@ impl Naive {
                 let node = naive.graph.add(instance, Sources::default());
                 source.places.iter().for_each(|at| shadow.set(source.thread, *at, Some(node)));
                 naive.source = Some(node);
+            }
+            let binds = binding.iter().find(|code| code.contains(&step.insn.ip()));
+            if binds.is_some_and(|code| code.start == step.insn.ip()) {
+                before.entry(step.thread).or_default().push(shadow.take(step.thread));
             }
             let mut machine = Machine::new(step, &shadow);
             let decision = match step.insn.mnemonic() {
@@ -95,6 +113,13 @@ impl Naive {
                 made.push((At::Memory(at), decision));
             }
             keeping.executed(step, instance, &mut shadow, made);
+            if binds.is_some() && step.insn.flow_control() == FlowControl::IndirectBranch {
+                shadow.take(step.thread);
+                let before = before.get_mut(&step.thread).and_then(Vec::pop);
+                before.into_iter().flatten().for_each(|(at, node)| {
+                    shadow.set(step.thread, at, Some(node));
+                });
+            }
             if let Some(created) = step.creates {
                 shadow.inherit(created.thread, step.thread);
             }
@@ -111,48 +136,94 @@ impl Naive {
         }
     }
 
-    /// The steps that can be reached backwards.
-    pub fn slice(&self, from: &[Node], counts: Counts) -> BTreeSet<Instance> {
+    /// Whether a step is not looked into.
+    fn is_hidden(&self, step: Instance, hidden: &Hidden) -> bool {
+        hidden.has(self.addresses[step as usize])
+    }
+
+    /// What decided over a step; instead of what is not looked into, what decided over that.
+    fn decided(&self, step: Instance, hidden: &Hidden) -> Option<Instance> {
+        let mut by = self.decided[step as usize];
+        while let Some(passed) = by.filter(|by| self.is_hidden(*by, hidden)) {
+            by = self.decided[passed as usize];
+        }
+        by
+    }
+
+    /// What can be reached backwards, and the steps that made it.
+    fn reached(
+        &self,
+        from: &[Node],
+        counts: Counts,
+        hidden: &Hidden,
+    ) -> (Vec<bool>, BTreeSet<Instance>) {
         let mut open: Vec<Node> = from.to_vec();
-        let mut seen = vec![false; self.graph.size()];
+        let mut reached = vec![false; self.graph.size()];
         let mut slice = BTreeSet::new();
         while let Some(node) = open.pop() {
-            if self.graph.is_frame(node) || std::mem::replace(&mut seen[node as usize], true) {
+            let step = self.graph.by(node);
+            if self.graph.is_frame(node)
+                || self.is_hidden(step, hidden)
+                || std::mem::replace(&mut reached[node as usize], true)
+            {
                 continue;
             }
             open.extend(self.graph.values(node));
             if counts.addresses {
                 open.extend(self.graph.addresses(node));
             }
-            let step = self.graph.by(node);
             if slice.insert(step)
                 && counts.control
-                && let Some(branch) = self.decided[step as usize]
+                && let Some(branch) = self.decided(step, hidden)
             {
                 open.push(self.decisions[branch as usize]);
             }
         }
-        slice
+        (reached, slice)
     }
 
-    /// The steps that the source can be reached from: each thing is made after what it is made
-    /// from, and a step after what decided over it.
-    pub fn forward(&self, counts: Counts) -> BTreeSet<Instance> {
+    /// What the source can be reached from, and the steps that made it: each thing is made after
+    /// what it is made from, and a step after what decided over it.
+    pub fn touched(&self, counts: Counts, hidden: &Hidden) -> Touched {
         let source = self.source.expect("a source");
         let mut touched = vec![false; self.graph.size()];
         let mut belongs = vec![false; self.decided.len()];
         touched[source as usize] = true;
         for node in (source + 1)..self.graph.size() as Node {
-            let step = self.graph.by(node) as usize;
-            let decided = self.decided[step].is_some_and(|by| belongs[by as usize]);
+            let step = self.graph.by(node);
+            if self.is_hidden(step, hidden) || self.graph.is_frame(node) {
+                continue;
+            }
+            let decided = self.decided(step, hidden).is_some_and(|by| belongs[by as usize]);
             let is_touched = |list: &[Node]| list.iter().any(|source| touched[*source as usize]);
             let made = is_touched(self.graph.values(node))
                 || counts.addresses && is_touched(self.graph.addresses(node));
-            if (made || counts.control && decided) && !self.graph.is_frame(node) {
+            if made || counts.control && decided {
                 touched[node as usize] = true;
-                belongs[step] |= !self.pairs.contains(&(step as Instance));
+                belongs[step as usize] |= !self.pairs.contains(&step);
             }
         }
-        (0..belongs.len() as Instance).filter(|step| belongs[*step as usize]).collect()
+        let steps = (0..belongs.len() as Instance).filter(|step| belongs[*step as usize]);
+        Touched { nodes: touched, steps: steps.collect() }
+    }
+
+    pub fn slice(&self, from: &[Node], counts: Counts, hidden: &Hidden) -> BTreeSet<Instance> {
+        self.reached(from, counts, hidden).1
+    }
+
+    /// The steps of which something is both.
+    pub fn chop(
+        &self,
+        touched: &Touched,
+        from: &[Node],
+        counts: Counts,
+        hidden: &Hidden,
+    ) -> BTreeSet<Instance> {
+        let (reached, _) = self.reached(from, counts, hidden);
+        let is_both = |node: &Node| touched.nodes[*node as usize] && reached[*node as usize];
+        // The source itself is made by nobody.
+        let behind = self.source.map_or(0, |source| source + 1);
+        let both = (behind..self.graph.size() as Node).filter(is_both);
+        both.map(|node| self.graph.by(node)).filter(|step| touched.steps.contains(step)).collect()
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::criterion::Code;
 use crate::images::Images;
-use crate::slice::loader;
+use crate::slice::loader::{self, Linking};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
@@ -163,11 +163,11 @@ impl<'a> Sources<'a> {
     }
 
     /// The code that links the program.
-    pub fn linking(&self) -> Vec<Range<u64>> {
+    pub fn linking(&self) -> Linking {
         // If that is what was run, it is of interest.
         let is_program = |module: &&why_symbols::Module| Path::new(&module.name) == self.program;
         let loaders = self.modules.iter().filter(|module| loader::is_loader(module));
-        loaders.filter(|module| !is_program(module)).flat_map(loader::linking).collect()
+        Linking::of(loaders.filter(|module| !is_program(module)))
     }
 
     pub fn modules(&self) -> &[why_symbols::Module] {

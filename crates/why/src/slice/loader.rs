@@ -1,9 +1,8 @@
-//! The dynamic linker. How it links is part of no value, so that its code is not looked into, but
-//! for where it binds a function when that is first called: there it keeps the arguments of the call
-//! in memory, and brings them back. Those in vector registers it brings back all at once, so that it is
-//! simply as if it had none.
+//! The dynamic linker. How it links is part of no value, so that its code is not looked into. Where it
+//! binds a function when that is first called, it keeps what is in registers in memory meanwhile, and
+//! brings it back: behind that, they are what they were.
 
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use std::ops::Range;
 use why_symbols::{LinkAddress, Module};
 
@@ -13,33 +12,60 @@ pub fn is_loader(module: &Module) -> bool {
     ["ld-linux", "ld.so"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The code of it that is not looked into.
-pub fn linking(module: &Module) -> Vec<Range<u64>> {
-    let mut keeping = keeping(module);
-    keeping.sort_unstable_by_key(|code| code.start);
-    let mut rest = module.range.clone();
-    let mut linking = Vec::new();
-    for code in keeping {
-        linking.push(rest.start..code.start.max(rest.start));
-        rest.start = code.end.max(rest.start);
-    }
-    linking.push(rest);
-    linking.retain(|code| !code.is_empty());
-    linking
+/// The code that links a program.
+#[derive(Default)]
+pub struct Linking {
+    /// What of it is not looked into.
+    pub code: Vec<Range<u64>>,
+    /// The functions of that which bind others, and then jump to these.
+    pub binding: Vec<Range<u64>>,
 }
 
-/// The functions of it that keep arguments: no others save all vectors at once.
-fn keeping(module: &Module) -> Vec<Range<u64>> {
+impl Linking {
+    pub fn of<'a>(loaders: impl Iterator<Item = &'a Module>) -> Linking {
+        let mut linking = Linking::default();
+        loaders.for_each(|module| linking.add(module));
+        linking
+    }
+
+    fn add(&mut self, module: &Module) {
+        let mut rest = module.range.clone();
+        for (code, binds) in keeping(module) {
+            if binds {
+                self.binding.push(code);
+                continue;
+            }
+            // It makes something for its caller, and keeps what else is in registers.
+            self.code.push(rest.start..code.start.max(rest.start));
+            rest.start = code.end.max(rest.start);
+        }
+        self.code.push(rest);
+        self.code.retain(|code| !code.is_empty());
+    }
+}
+
+/// The functions of it that keep all registers, in order, and whether they bind others: no others
+/// save all vectors at once, and of these only they jump to wherever they found out.
+fn keeping(module: &Module) -> Vec<(Range<u64>, bool)> {
     let size = module.range.end.saturating_sub(module.range.start) as usize;
     let first = module.linked(module.range.start);
     let mut bytes = vec![0; size];
     let got = module.image.read(first, &mut bytes);
-    let all = Decoder::with_ip(64, &bytes[..got], first.0, DecoderOptions::NONE);
-    let function = |insn: Instruction| {
-        let code = module.image.extent(LinkAddress(insn.ip()))?;
-        Some(module.mapped(code.start)..module.mapped(code.end))
+    let all = |at: u64, bytes| Decoder::with_ip(64, bytes, at, DecoderOptions::NONE);
+    let saving = all(first.0, &bytes[..got]).into_iter().filter(saves_all);
+    let mut functions: Vec<Range<LinkAddress>> =
+        saving.filter_map(|insn| module.image.extent(LinkAddress(insn.ip()))).collect();
+    functions.sort_unstable_by_key(|code| code.start.0);
+    functions.dedup();
+    let binds = |code: &Range<LinkAddress>| {
+        let own = |at: LinkAddress| (at.0.saturating_sub(first.0) as usize).min(got);
+        let jumps = |insn: Instruction| insn.flow_control() == FlowControl::IndirectBranch;
+        all(code.start.0, &bytes[own(code.start)..own(code.end)]).into_iter().any(jumps)
     };
-    all.into_iter().filter(saves_all).filter_map(function).collect()
+    let told = |code: Range<LinkAddress>| {
+        (module.mapped(code.start)..module.mapped(code.end), binds(&code))
+    };
+    functions.into_iter().map(told).collect()
 }
 
 fn saves_all(insn: &Instruction) -> bool {

@@ -170,6 +170,7 @@ impl Subject {
             // Why it came there, if no value is asked for.
             address: self.place.pc.filter(|_| self.answer.value.is_none()),
             pruned: self.pruned(&view.prune)?,
+            binding: self.sources().linking().binding,
             ..self.source()?
         };
         Ok(match &self.predicate {
@@ -211,7 +212,7 @@ impl Subject {
     /// Code that is not looked into.
     fn pruned(&self, names: &[String]) -> Result<Vec<Range<u64>>, Failure> {
         let sources = self.sources();
-        let mut pruned = sources.linking();
+        let mut pruned = sources.linking().code;
         for name in names {
             let found = sources.code_named(name);
             if found.is_empty() {
