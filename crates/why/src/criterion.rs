@@ -2,6 +2,7 @@
 //!
 //! `[PROC/]PLACE[#N][:VALUE]`
 
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use why_record::event::Stream;
 use why_record::position::Moment;
@@ -24,7 +25,7 @@ pub enum Place {
 }
 
 /// What has executions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Code {
     Line { file: String, line: u64 },
     Function(String),
@@ -58,10 +59,18 @@ pub fn split_process(text: &str, is_program: impl Fn(&str) -> bool) -> (Option<&
     }
 }
 
+/// What is right.
+const FORM: &str = "give PLACE[#N][:VALUE], where PLACE is start, end, crash, FILE:LINE, FUNC, stdout:N \
+                    or a position EVENT.TICKS as `why print` tells it, and VALUE an expression such \
+                    as list->next[2].name, %REG or ADDR+SIZE";
+
 /// A criterion without its process.
 pub fn parse(text: &str) -> Result<Criterion, String> {
     let (place, value) = split_value(text);
-    let value = value.map(parse_value).transpose()?;
+    let value = match value.map(parse_value).transpose() {
+        Ok(value) => value,
+        Err(why) => return Err(format!("{text:?} is no criterion: {why}; {FORM}")),
+    };
     let (code, number) = match place.split_once('#') {
         Some((code, number)) => (code, Some(execution(number)?)),
         None => (place, None),
@@ -97,10 +106,7 @@ pub fn parse(text: &str) -> Result<Criterion, String> {
         }
         _ if is_name(code) => Code::Function(code.to_owned()),
         _ => {
-            return Err(format!(
-                "{code:?} is no criterion: give start, end, crash, FILE:LINE, FUNC, stdout:N, or a \
-                 position EVENT.TICKS as `why print` tells it"
-            ));
+            return Err(format!("{text:?} is no criterion: it begins with no place; {FORM}"));
         }
     };
     Ok(Criterion { place: Place::Code(code, number), value })
@@ -108,7 +114,7 @@ pub fn parse(text: &str) -> Result<Criterion, String> {
 
 /// Names of functions, with those of types in them, but no number.
 fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_alphabetic() || "_<~$".contains(c))
+    text.starts_with(|c: char| c.is_alphabetic() || "_<~$".contains(c)) && !text.ends_with("::")
 }
 
 fn execution(text: &str) -> Result<u64, String> {
@@ -148,6 +154,9 @@ fn parse_value(text: &str) -> Result<Value, String> {
         return index
             .map(Value::Register)
             .ok_or_else(|| format!("there is no register {name}; there are {}", NAMES.join(", ")));
+    }
+    if text.is_empty() {
+        return Err("nothing stands behind its last colon".to_owned());
     }
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
         let expression: Result<Expression, why_symbols::NoExpression> = text.parse();

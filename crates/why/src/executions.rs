@@ -3,14 +3,31 @@
 
 use crate::criterion::Code;
 use crate::images::{Images, SceneMemory, innermost};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::fmt::{Display, Formatter};
 use why_engine::{Module, Scene};
 use why_record::position::Position;
 use why_record::registers::RIP;
 use why_symbols::{Called, CloseNames, Image, LineSearch, LinkAddress, Viewpoint};
 
-/// How the message ends that says so of code that is there.
-pub const NEVER: &str = "was never executed";
+/// Why there is no answer about a moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Absent {
+    /// The process has such code, and never executed it.
+    Never(Code),
+    /// What else is to be told.
+    Because(String),
+}
+
+impl Display for Absent {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Absent::Never(code) => write!(f, "{code} was never executed"),
+            Absent::Because(why) => f.write_str(why),
+        }
+    }
+}
 
 /// What is known of some code once a recording has been replayed.
 #[derive(Debug, Default)]
@@ -89,15 +106,19 @@ impl Counted {
     }
 
     /// Why there is no such execution.
-    pub fn none(&self, code: &Code, number: Option<u64>) -> String {
-        if let Some(message) = self.several(code) {
-            return message;
+    pub fn none(&self, code: &Code, number: Option<u64>) -> Absent {
+        let is_executed = self.times > 0 && number.is_some();
+        match self.several(code) {
+            None if self.is_known && !is_executed => Absent::Never(code.clone()),
+            several => Absent::Because(several.unwrap_or_else(|| self.why(code, number))),
         }
+    }
+
+    fn why(&self, code: &Code, number: Option<u64>) -> String {
         match (code, number) {
             (_, Some(number)) if self.times > 0 => {
                 format!("{code} was executed only {}, and not {number}", times(self.times))
             }
-            _ if self.is_known => format!("{code} {NEVER}"),
             (Code::Line { file, .. }, _) if !self.file_is_known => format!(
                 "no code that was executed was made from a file {file}; was the program built \
                  with -g?"
@@ -179,7 +200,7 @@ impl Executions {
     }
 
     /// Why there is no such execution.
-    pub fn none(&self, number: Option<u64>) -> String {
+    pub fn none(&self, number: Option<u64>) -> Absent {
         self.found.none(&self.code, number)
     }
 }

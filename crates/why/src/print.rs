@@ -4,7 +4,7 @@
 mod text;
 
 use crate::questions::answer::{Answer, ValueSeen};
-use crate::questions::{self, Failure, Stats};
+use crate::questions::{self, Failure, Stats, elsewhere};
 use crate::say::{say, sayln};
 use serde_json::json;
 use std::path::Path;
@@ -61,9 +61,10 @@ fn print(args: &Args) -> Result<bool, Failure> {
                 let space = if number > 0 { "\n" } else { "" };
                 say!("{space}{}", text::text(answer, &parts));
             }
-            Err(message) => {
+            Err(absent) => {
                 all = false;
-                eprintln!("why: {message}");
+                let elsewhere = elsewhere::told(&recording, question.process, &absent);
+                eprintln!("why: {absent}{}", elsewhere.unwrap_or_default());
             }
         }
     }

@@ -1,9 +1,11 @@
 //! Questions about moments of a recording, and the answers of replays.
 
 pub mod answer;
+pub mod elsewhere;
 mod visits;
 
 use crate::criterion::{self, Criterion, Place, Value};
+use crate::executions::Absent;
 use crate::images::Images;
 use crate::recordings;
 use crate::replay::{self, How};
@@ -122,22 +124,22 @@ pub struct Question<'a> {
 
 impl Question<'_> {
     /// The same, to keep.
-    pub fn into_answer(self) -> Result<Answer, String> {
-        self.answer().map_err(str::to_owned)?;
+    pub fn into_answer(self) -> Result<Answer, Absent> {
+        self.answer()?;
         match self.told {
             Some(Ok(answer)) => Ok(*answer),
             _ => unreachable!("it was just seen"),
         }
     }
 
-    pub fn answer(&self) -> Result<&Answer, &str> {
+    pub fn answer(&self) -> Result<&Answer, Absent> {
         match &self.told {
             Some(Ok(answer)) => match &answer.value {
-                Some(Err(message)) => Err(message),
+                Some(Err(message)) => Err(Absent::Because(message.clone())),
                 _ => Ok(answer),
             },
-            Some(Err(message)) => Err(message),
-            None => Err("the process never executed an instruction"),
+            Some(Err(absent)) => Err(absent.clone()),
+            None => Err(Absent::Because("the process never executed an instruction".to_owned())),
         }
     }
 }

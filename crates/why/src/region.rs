@@ -167,7 +167,7 @@ impl Landmark for LiveCode {
     fn missed(&self, number: u64, times: u64) -> String {
         let mut found = self.found.borrow_mut();
         found.times = times;
-        found.none(&self.code, Some(number))
+        found.none(&self.code, Some(number)).to_string()
     }
 }
 

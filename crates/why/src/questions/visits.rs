@@ -3,14 +3,14 @@
 //! goes back to those.
 
 use crate::criterion::{Code, Criterion, Place};
-use crate::executions::{Executions, Within};
+use crate::executions::{Absent, Executions, Within};
 use crate::images::Images;
 use crate::questions::answer::{Answer, Asker};
 use why_engine::{Module, Observer, Scene, Then};
 use why_record::position::{Moment, Position};
 
 /// What came of a criterion.
-pub type Told = Result<Box<Answer>, String>;
+pub type Told = Result<Box<Answer>, Absent>;
 
 pub struct Visits {
     images: Images,
@@ -185,7 +185,7 @@ impl Visit {
             return;
         };
         if let Some(message) = executions.several() {
-            self.told = Some(Err(message));
+            self.told = Some(Err(Absent::Because(message)));
         } else if self.told.is_none() && (number.is_some() || executions.last().is_none()) {
             self.told = Some(Err(executions.none(*number)));
         }
@@ -244,7 +244,7 @@ impl Observer for Visits {
     fn missed(&mut self, why: &str) -> Option<Then> {
         let here = self.next_moment()?;
         for visit in self.visits.iter_mut().filter(|visit| visit.waits_for(here)) {
-            visit.told = Some(Err(why.to_owned()));
+            visit.told = Some(Err(Absent::Because(why.to_owned())));
         }
         Some(self.next())
     }

@@ -10,11 +10,11 @@ use super::traced::{self, Traced};
 use super::values::{self, Asked, Seen};
 use crate::criterion::{self, Code, Place};
 use crate::excerpt;
-use crate::executions;
+use crate::executions::Absent;
 use crate::images::Images;
 use crate::progress;
 use crate::questions::answer::{Answer, ValueSeen};
-use crate::questions::{self, Failure, Stats, no_answer};
+use crate::questions::{self, Failure, Question, Stats, elsewhere, no_answer};
 use crate::recordings;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -63,18 +63,15 @@ impl Subject {
         let mut questions = questions.into_iter();
         let question = questions.next().expect("there is one");
         let text = question.text.to_owned();
-        let asked_code = match &question.criterion.place {
-            Place::Code(code, _) => Some(code.clone()),
-            _ => None,
+        let answered = |question: Question| {
+            let process = question.process;
+            let answer = question.into_answer();
+            answer.map_err(|absent| no_answer(explained(&recording, process, &absent)))
         };
-        let answer = question.into_answer().map_err(|message| {
-            let never = message.ends_with(executions::NEVER);
-            let near = asked_code.filter(|_| never).map(|code| near(&recording, process, &code));
-            no_answer(message + &near.unwrap_or_default())
-        })?;
+        let answer = answered(question)?;
         let place = placed(&answer)?;
         let mut next = |side: Option<&str>| match side.and_then(|_| questions.next()) {
-            Some(question) => placed(&question.into_answer().map_err(no_answer)?).map(Some),
+            Some(question) => placed(&answered(question)?).map(Some),
             None => Ok(None),
         };
         let (from, until) = (next(before)?, next(behind)?);
@@ -432,6 +429,16 @@ impl Subject {
         }
         left_out
     }
+}
+
+/// Why there is no answer, and where what was never executed was, or what was near it.
+fn explained(recording: &Recording, process: i32, absent: &Absent) -> String {
+    let elsewhere = elsewhere::told(recording, process, absent);
+    let near = || match absent {
+        Absent::Never(code) => near(recording, process, code),
+        Absent::Because(_) => String::new(),
+    };
+    format!("{absent}{}", elsewhere.unwrap_or_else(near))
 }
 
 /// What was executed near code that never was. A slice of it would need the trace, too.

@@ -1,6 +1,7 @@
 //! What is said where there is no answer, or less than was asked for.
 
 use super::recorded::{Recorded, text};
+use serde_json::Value;
 use std::path::Path;
 
 #[test]
@@ -56,6 +57,54 @@ fn near_code_that_was_never_executed_what_was_is_named() {
     let [before, behind] = ["6", "9"].map(|comment| recorded.place(comment));
     let near = format!("never executed; the nearest lines that were are {before} and {behind}");
     assert!(message.contains(&near), "{message}");
+    // So it is of each side of a region.
+    let never = recorded.place("8");
+    for region in [format!("{never}.."), format!("..{never}"), format!("{never}..end")] {
+        let message = recorded.refused(&["slice", "end:out", "--region", &region], 1);
+        assert!(message.contains(&near) && message.contains(&never), "{region}: {message}");
+    }
+}
+
+#[test]
+fn what_another_process_executed_is_found_there() {
+    let recorded = Recorded::new("forks.c", &["-g", "-O0"], &["9"]);
+    let place = recorded.place("result");
+    let info: Value = serde_json::from_slice(&recorded.why(&["info", "--json"]).stdout).unwrap();
+    let processes = info["answer"]["processes"].as_array().unwrap();
+    for words in [&["slice", &place][..], &["print", &place], &["slice", "end", "--region=X.."]] {
+        let region = format!("--region={place}..");
+        let words: Vec<&str> =
+            words.iter().map(|word| if word.contains('X') { &region } else { *word }).collect();
+        let message = recorded.refused(&words, 1);
+        assert!(message.contains(&format!("{place} was never executed in process")), "{message}");
+        // What is named is right: that process did, and no other.
+        let (_, named) = message.trim().split_once(": give ").expect(&message);
+        assert!(recorded.why(&["print", named]).status.success(), "{named}");
+        let (process, _) = named.split_once('/').unwrap();
+        for other in processes.iter().map(|process| process["pid"].to_string()) {
+            let did = recorded.why(&["print", &format!("{other}/{place}")]).status.success();
+            assert_eq!(did, other == process, "{other}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_criterion_is_named_with_what_is_one() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    for (wrong, why) in [
+        ("nonsense:::", "nothing stands behind its last colon"),
+        ("main:", "nothing stands behind its last colon"),
+        ("main:a->", "a->: a name is missing"),
+        ("nonsense::", "it begins with no place"),
+        ("main:::a", "it begins with no place"),
+        ("#3", "it begins with no place"),
+    ] {
+        for command in ["print", "slice"] {
+            let message = recorded.refused(&[command, "figure-1", wrong], 2);
+            let told = format!("{wrong:?} is no criterion: {why}; give PLACE[#N][:VALUE]");
+            assert!(message.contains(&told), "{command} {wrong}: {message}");
+        }
+    }
 }
 
 #[test]
