@@ -23,7 +23,7 @@ use crate::tracing::Readers;
 use crate::{program, timer};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
-use nix::unistd::{ForkResult, Pid, fork, getppid};
+use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 use std::cell::RefCell;
 use std::ffi::{CString, OsString, c_char, c_int, c_void};
 use std::io::{PipeReader, Read, Write};
@@ -329,6 +329,7 @@ fn outputs(again: &Again) -> Outputs {
 
 /// What the process needs that is to become the program.
 struct Beginning<'a> {
+    supervisor: Pid,
     waiting: PipeReader,
     mask: &'a SigSet,
     /// Addresses are the same each time.
@@ -353,7 +354,9 @@ fn start(command: &Command, path: &std::path::Path, mask: &SigSet) -> Result<Tid
     let arguments = words.iter().map(|word| word.as_ptr()).chain([ptr::null()]).collect();
     let fixed_layout = command.chaos().is_some();
     let error = AtomicI32::new(0);
-    let beginning = Beginning { waiting, mask, fixed_layout, program, arguments, error };
+    let supervisor = getpid();
+    let beginning =
+        Beginning { supervisor, waiting, mask, fixed_layout, program, arguments, error };
     let mut stack = vec![0u128; 4096];
     // SAFETY: until it executes the program, the process shares this one's memory, so that
     // none has to be copied. It only makes system calls meanwhile, on a stack of its own
@@ -398,6 +401,11 @@ extern "C" fn become_program(beginning: *mut c_void) -> c_int {
     let beginning: &Beginning = unsafe { &*beginning.cast() };
     // Until it is traced, nobody else would end it with the supervisor.
     let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
+    // It may have been killed before that. Then nobody would write.
+    if getppid() != beginning.supervisor {
+        // SAFETY: ends this process and runs nothing of the parent's.
+        unsafe { libc::_exit(127) }
+    }
     let _ = (&beginning.waiting).read(&mut [0]);
     let _ = nix::sys::prctl::set_pdeathsig(None);
     inherited::restore(beginning.mask);
