@@ -3,9 +3,9 @@
 //! goes back to those.
 
 use crate::criterion::{Code, Criterion, Place};
-use crate::executions::{Executions, Within};
+use crate::executions::{self, Executions, Within};
 use crate::images::Images;
-use crate::questions::answer::{Answer, Asker};
+use crate::questions::answer::{Answer, Asker, LineMoment};
 use why_engine::{Module, Observer, Scene, Then};
 use why_record::position::{Moment, Position};
 
@@ -105,9 +105,10 @@ impl Visits {
     /// The process has ended: which executions there were is known.
     fn end(&mut self, scene: &Scene) -> Then {
         for visit in &mut self.visits {
-            if let Some(within) = visit.within.take() {
+            if let Some(mut within) = visit.within.take() {
                 // It has ended within the line.
-                visit.look(scene, &mut self.images, Some(&within));
+                within.see_from(None);
+                visit.look(scene, &mut self.images, Some(&within), Some(LineMoment::Left));
             }
             visit.give_up_counting();
         }
@@ -143,10 +144,17 @@ impl Visit {
 
     /// What is there now is the answer; the one before stays if the frame has gone, or if the
     /// value was known only then.
-    fn look(&mut self, scene: &Scene, images: &mut Images, within: Option<&Within>) {
+    fn look(
+        &mut self,
+        scene: &Scene,
+        images: &mut Images,
+        within: Option<&Within>,
+        moment: Option<LineMoment>,
+    ) {
         let Some(answer) = self.asker.ask(scene, images, within) else {
             return;
         };
+        let answer = Answer { moment, ..answer };
         let was_known = matches!(&self.told, Some(Ok(before)) if !before.lacks_value());
         if !was_known || !answer.lacks_value() {
             self.told = Some(Ok(Box::new(answer)));
@@ -158,18 +166,50 @@ impl Visit {
         let Goal::Execution { executions, when_left, .. } = &self.goal else {
             unreachable!("only executions begin");
         };
-        let (within, when_left) = (Within::new(scene, images, &executions.code), *when_left);
-        // If its function returns in this line, that is all there is to be seen.
-        self.look(scene, images, within.as_ref());
-        self.within = within.filter(|_| when_left);
-        self.within.iter().flat_map(|within| within.ways_off.iter().copied()).collect()
+        let when_left = *when_left;
+        let mut within = Within::new(scene, images, &executions.code);
+        let course = match &mut within {
+            Some(within) if when_left => within.begin(),
+            _ => executions::Course::IsOver,
+        };
+        // If its function returns in this line, that is all there is to be seen; and where what
+        // is meant is in front of the line's first statement, as where a function opens, it is over.
+        let is_over = within.is_some() && matches!(course, executions::Course::IsOver);
+        let moment = if is_over { LineMoment::Left } else { LineMoment::Before };
+        let moment = when_left.then_some(moment);
+        self.look(scene, images, within.as_ref(), moment);
+        if let (Some(within), executions::Course::GoesOn) = (&mut within, &course) {
+            // Of its statements, several may begin here.
+            within.see_from(None);
+            self.look(scene, images, Some(within), moment);
+        }
+        self.within = within;
+        self.follow(course, scene, images);
+        self.within.iter().flat_map(Within::addresses).collect()
     }
 
     /// A thread is at a watched address: looks once more if it has left the line.
     fn leave(&mut self, scene: &Scene, images: &mut Images) {
-        if let Some(line) = self.within.take_if(|within| within.has_left(scene, images)) {
-            self.look(scene, images, Some(&line));
+        if let Some(within) = &mut self.within {
+            let course = within.reach(scene, images);
+            self.follow(course, scene, images);
         }
+    }
+
+    fn follow(&mut self, course: executions::Course, scene: &Scene, images: &mut Images) {
+        let Some(mut within) = self.within.take() else {
+            return;
+        };
+        let is_over = match course {
+            executions::Course::GoesOn => false,
+            executions::Course::Left { view, for_good } => {
+                within.see_from(Some(view));
+                self.look(scene, images, Some(&within), Some(LineMoment::Left));
+                for_good
+            }
+            executions::Course::IsOver => true,
+        };
+        self.within = Some(within).filter(|_| !is_over);
     }
 
     /// The last execution, if that is what is wanted and there is one.
@@ -228,7 +268,7 @@ impl Observer for Visits {
             Course::Ahead => {
                 let here = self.next_moment().unwrap_or(Moment::End);
                 for visit in self.visits.iter_mut().filter(|visit| visit.waits_for(here)) {
-                    visit.look(scene, &mut self.images, None);
+                    visit.look(scene, &mut self.images, None, None);
                 }
                 if here == Moment::End { self.end(scene) } else { self.next() }
             }
