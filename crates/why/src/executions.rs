@@ -188,7 +188,7 @@ impl Executions {
 /// A line that is being executed.
 pub struct Within {
     thread: i32,
-    begun: Position,
+    pub begun: Position,
     /// What the stack pointer was before its function was called.
     pub cfa: u64,
     /// Its names mean the same until it is left, wherever the thread goes then.
@@ -277,13 +277,18 @@ impl Within {
         LinkAddress(address.wrapping_sub(self.slide))
     }
 
+    /// Whether its thread is to go on.
+    pub fn is_of(&self, scene: &Scene) -> bool {
+        scene.thread == self.thread
+    }
+
     /// A thread has come to a watched address.
     pub fn reach(&mut self, scene: &Scene, images: &mut Images) -> Course {
         let pc = scene.registers.0[RIP];
         let is_row = self.leaving.has(self.linked(pc));
         let is_watched = is_row || self.caller == Some(pc);
         // Who has gone back to where it begins is told of that once more.
-        if scene.thread != self.thread || !is_watched || scene.position == self.begun {
+        if !self.is_of(scene) || !is_watched || scene.position == self.begun {
             return Course::GoesOn;
         }
         let modules = images.modules(scene);

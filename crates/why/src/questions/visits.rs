@@ -16,6 +16,8 @@ pub struct Visits {
     images: Images,
     visits: Vec<Visit>,
     course: Course,
+    /// What the recording is an excerpt of.
+    excerpt_of: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,12 @@ enum Goal {
 }
 
 impl Visits {
-    pub fn new(criteria: Vec<Criterion>, all_variables: bool, images: Images) -> Visits {
+    pub fn new(
+        criteria: Vec<Criterion>,
+        all_variables: bool,
+        images: Images,
+        excerpt_of: Option<String>,
+    ) -> Visits {
         let visit = |Criterion { place, value }| {
             let goal = match place {
                 Place::Moment(moment) => Goal::Moment(moment),
@@ -59,7 +66,8 @@ impl Visits {
             };
             Visit { goal, asker: Asker { value, all_variables }, within: None, told: None }
         };
-        Visits { images, visits: criteria.into_iter().map(visit).collect(), course: Course::Ahead }
+        let visits = criteria.into_iter().map(visit).collect();
+        Visits { images, visits, course: Course::Ahead, excerpt_of }
     }
 
     /// Where to begin, and whether all that is before it has to be seen.
@@ -196,6 +204,24 @@ impl Visit {
         }
     }
 
+    /// What comes next is left out, so the line must have been left here: nobody knows whether the
+    /// thread is in the same execution when it is seen again.
+    fn cut(&mut self, scene: &Scene, images: &mut Images, excerpt_of: &str) {
+        if self.within.as_ref().is_none_or(|within| !within.is_of(scene)) {
+            return;
+        }
+        self.leave(scene, images);
+        if let Some(within) = self.within.take()
+            && let Goal::Execution { executions, .. } = &self.goal
+        {
+            let (code, begun) = (&executions.code, within.begun);
+            self.told = Some(Err(format!(
+                "{code}, executed at {begun}, is not in this excerpt up to where it is left: ask \
+                 {excerpt_of}, where positions are the same, or ask for {begun}, where it begins"
+            )));
+        }
+    }
+
     fn follow(&mut self, course: executions::Course, scene: &Scene, images: &mut Images) {
         let Some(mut within) = self.within.take() else {
             return;
@@ -233,6 +259,14 @@ impl Visit {
 }
 
 impl Observer for Visits {
+    fn cut(&mut self, scene: &Scene) {
+        if let Some(excerpt_of) = &self.excerpt_of {
+            for visit in &mut self.visits {
+                visit.cut(scene, &mut self.images, excerpt_of);
+            }
+        }
+    }
+
     fn mapped(&mut self, module: &Module) -> Vec<u64> {
         let mut addresses = Vec::new();
         for visit in &mut self.visits {
