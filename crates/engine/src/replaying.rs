@@ -366,6 +366,7 @@ impl Supervisor {
         // Where they differ, nobody looks; what follows is told by the recorded ones.
         let registers = self.check_stop(tid, at, cause)?;
         self.task(tid).stops_at = None;
+        self.cut(tid, registers);
         if cause == Cause::Instruction {
             // It is not executed here, but it was.
             self.count_told(tid, at);

@@ -169,12 +169,15 @@ pub struct Viewpoint {
     /// Of the functions there that were inlined into each other, 0 being the innermost, those
     /// that are asked one after the other.
     pub functions: Vec<usize>,
+    /// Of several rows in the table of lines for where the frame is now, which one is about to
+    /// begin; none if all have begun, and the instruction is next.
+    pub view: Option<u64>,
 }
 
 impl Viewpoint {
     /// One of the functions that a frame is in now.
     pub fn of(frame: &Frame, function: usize) -> Viewpoint {
-        Viewpoint { pc: frame.lookup(), functions: vec![function] }
+        Viewpoint { pc: frame.lookup(), functions: vec![function], view: None }
     }
 }
 
@@ -239,9 +242,9 @@ impl Evaluator<'_> {
 
     /// The innermost variable of that name.
     fn named(&self, name: &str) -> Result<Value> {
-        let Viewpoint { pc, functions } = self.viewpoint;
+        let Viewpoint { pc, functions, .. } = self.viewpoint;
         let seen = |function: &usize| {
-            self.modules.variables_seen_from(*pc, self.memory, self.frame, *function)
+            self.modules.variables_seen_from(self.viewpoint, self.memory, self.frame, *function)
         };
         let innermost = |function: &usize| {
             let found = seen(function).into_iter().rev().find(|variable| variable.name == name);

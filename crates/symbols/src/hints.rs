@@ -2,11 +2,12 @@
 
 use crate::close_names::CloseNames;
 use crate::evaluate::Unknown;
+use crate::locations::{self, Point};
 use crate::split::own_file;
-use crate::{Frame, Modules, SourceLine, Unit};
+use crate::{Bytes, Die, Frame, Modules, SourceLine, Unit};
 use gimli::constants as dw;
+use gimli::{AttributeValue, Expression};
 use std::ops::Range;
-use std::rc::Rc;
 
 impl Modules {
     /// Behind the message that there is no variable of a name, of those that there are.
@@ -97,7 +98,8 @@ impl Modules {
                     continue;
                 }
                 let location = units.attribute(&block.unit, entry, dw::DW_AT_location);
-                let code = location.map_or(Vec::new(), |(_, value)| known(&block.unit, value));
+                let code =
+                    location.map_or(Vec::new(), |(_, value)| known(&block.unit, entry, value));
                 lines.extend(module.image.lines_left(&block.unit, &code));
             }
         }
@@ -120,18 +122,13 @@ fn all_told(variables: &[String]) -> String {
 }
 
 /// The code in which a variable has a value.
-fn known(unit: &Rc<Unit>, location: gimli::AttributeValue<crate::Bytes>) -> Vec<Range<u64>> {
-    let mut all = Vec::new();
-    if let Ok(Some(mut list)) = unit.dwarf.attr_locations(unit, location) {
-        while let Ok(Some(entry)) = list.next() {
-            let first =
-                gimli::Reader::to_slice(&entry.data.0).ok().and_then(|e| e.first().copied());
-            // What only the caller may know is not there.
-            let by_caller = [dw::DW_OP_entry_value.0, dw::DW_OP_GNU_entry_value.0];
-            if first.is_some_and(|first| !by_caller.contains(&first)) {
-                all.push(entry.range.begin..entry.range.end);
-            }
-        }
-    }
-    all
+fn known(unit: &Unit, entry: &Die, location: AttributeValue<Bytes>) -> Vec<Range<Point>> {
+    let is_known = |expression: &Expression<Bytes>| {
+        let first = gimli::Reader::to_slice(&expression.0).ok().and_then(|e| e.first().copied());
+        // What only the caller may know is not there.
+        let by_caller = [dw::DW_OP_entry_value.0, dw::DW_OP_GNU_entry_value.0];
+        first.is_some_and(|first| !by_caller.contains(&first))
+    };
+    let all = locations::all_of(unit, location, entry.attr_value(locations::VIEWS));
+    all.into_iter().filter(|(_, expression)| is_known(expression)).map(|(code, _)| code).collect()
 }

@@ -1,12 +1,14 @@
 //! Which line of the source an address belongs to, and which addresses begin a line.
 
+use crate::leaving::Leaving;
+use crate::locations::Point;
 use crate::paths;
 use crate::units::Units;
 use crate::{Die, Image, LinkAddress, Unit};
 use gimli::constants as dw;
 use gimli::{AttributeValue, Reader};
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -50,9 +52,28 @@ pub struct Row {
     pub address: u64,
     file: u64,
     pub line: u64,
-    is_statement: bool,
+    pub is_statement: bool,
     pub prologue_end: bool,
     end: bool,
+    /// How many rows for the same address come before it.
+    pub view: u64,
+}
+
+impl Row {
+    /// The number of its file, and the line.
+    pub fn source(&self) -> (u64, u64) {
+        (self.file, self.line)
+    }
+
+    /// Before it begins.
+    fn point(&self) -> Point {
+        Point { address: LinkAddress(self.address), view: self.view }
+    }
+
+    /// Whether it is of any line.
+    pub fn is_of_line(&self) -> bool {
+        !self.end && self.line != 0
+    }
 }
 
 pub struct LineTable {
@@ -87,9 +108,11 @@ impl LineTable {
             }
         }
         let mut sequences: Vec<Vec<Row>> = Vec::new();
-        let mut sequence = Vec::new();
+        let mut sequence: Vec<Row> = Vec::new();
         let mut rows = program.rows();
         while let Ok(Some((_, row))) = rows.next_row() {
+            let before = sequence.last().filter(|before| before.address == row.address());
+            let view = before.map_or(0, |before| before.view + 1);
             sequence.push(Row {
                 address: row.address(),
                 file: row.file_index(),
@@ -97,6 +120,7 @@ impl LineTable {
                 is_statement: row.is_stmt(),
                 prologue_end: row.prologue_end(),
                 end: row.end_sequence(),
+                view,
             });
             if row.end_sequence() {
                 sequences.push(std::mem::take(&mut sequence));
@@ -139,8 +163,7 @@ impl LineTable {
 
     /// None behind the end of a sequence, and of code that was made from no line.
     fn source_line(&self, row: &Row) -> Option<SourceLine> {
-        let known = !row.end && row.line != 0;
-        known.then(|| SourceLine { file: self.file(row.file), line: row.line })
+        row.is_of_line().then(|| SourceLine { file: self.file(row.file), line: row.line })
     }
 
     pub fn file(&self, index: u64) -> String {
@@ -159,11 +182,14 @@ impl LineTable {
         if meant.is_empty() {
             return;
         }
-        let mut before: Option<&Row> = None;
+        // The line whose statement was the last to begin, with no other line's code since.
+        let mut begun: Option<(u64, u64)> = None;
         for row in &self.rows {
-            let same = |other: &Row| !other.end && (other.file, other.line) == (row.file, row.line);
-            let begins = row.is_statement && !row.end && !before.is_some_and(same);
-            before = Some(row);
+            begun = begun.filter(|begun| !row.end && *begun == row.source());
+            let begins = row.is_statement && !row.end && begun.is_none();
+            if begins {
+                begun = Some(row.source());
+            }
             if !begins || !meant.contains(&row.file) {
                 continue;
             }
@@ -186,15 +212,9 @@ impl LineTable {
         lines.into_iter().find(|told| told.is_meant(file, line))
     }
 
-    /// The addresses, in a range, at which code of another line than this one begins.
-    pub fn other_lines(&self, range: &std::ops::Range<u64>, not: &SourceLine) -> Vec<LinkAddress> {
-        let inside = self.rows.iter().filter(|row| range.contains(&row.address) && !row.end);
-        inside
-            .filter(|row| {
-                self.statement_at(LinkAddress(row.address)).is_some_and(|line| line != *not)
-            })
-            .map(|row| LinkAddress(row.address))
-            .collect()
+    /// The numbers of a file, by its whole path.
+    pub fn files_of(&self, path: &str) -> HashSet<u64> {
+        self.files.iter().filter(|(_, own)| *own == path).map(|(index, _)| *index).collect()
     }
 }
 
@@ -260,13 +280,13 @@ impl Image {
     }
 
     /// The lines that are never left for the next one but within some code.
-    pub(crate) fn lines_left(&self, unit: &Unit, code: &[Range<u64>]) -> Vec<SourceLine> {
+    pub(crate) fn lines_left(&self, unit: &Unit, code: &[Range<Point>]) -> Vec<SourceLine> {
         let table = self.lines.of(&self.units, unit);
         let mut all_within: HashMap<(u64, u64), bool> = HashMap::new();
         for pair in table.rows.windows(2).filter(|pair| !pair[0].end) {
             let [line, next] = [&pair[0], &pair[1]].map(|row| (row.file, row.line));
             // Code that only stands behind it, such as that behind a return, is not all within.
-            let holds = |code: &Range<u64>| pair.iter().all(|row| code.contains(&row.address));
+            let holds = |code: &Range<Point>| pair.iter().all(|row| code.contains(&row.point()));
             let within = code.iter().any(holds);
             if line != next || pair[1].end {
                 *all_within.entry(line).or_insert(true) &= within;
@@ -282,39 +302,19 @@ impl Image {
         self.lines.of(&self.units, &unit).meant_at(address, file, line)
     }
 
-    /// Where the function that an address lies in goes on with other lines than this one. What
-    /// the line calls is part of it, also if that was inlined.
-    pub fn ways_off_line(&self, address: LinkAddress, line: &SourceLine) -> Vec<LinkAddress> {
+    /// When a line is over that is executed in the function that an address lies in. What the
+    /// line calls is part of it, also if that was inlined.
+    pub fn leaving(&self, address: LinkAddress, line: &SourceLine) -> Leaving {
         let Some(unit) = self.units.at(address) else {
-            return Vec::new();
+            return Leaving::default();
         };
         let scopes = self.units.scopes(address);
         let Some(function) = scopes.last().and_then(|scope| scope.function.entry()) else {
-            return Vec::new();
+            return Leaving::default();
         };
         let table = self.lines.of(&self.units, &unit);
-        let calls = self.inlined_calls(&unit, &function, line);
-        let is_called = |way: &LinkAddress| calls.iter().any(|call| call.contains(&way.0));
-        let stretches = self.units.stretches(&unit, &function);
-        let ways = stretches.iter().flat_map(|stretch| table.other_lines(stretch, line));
-        ways.filter(|way| !is_called(way)).collect()
-    }
-
-    /// The code of what was inlined into a function because a line calls it.
-    fn inlined_calls(&self, unit: &Rc<Unit>, function: &Die, line: &SourceLine) -> Vec<Range<u64>> {
-        let mut calls = Vec::new();
-        let Ok(mut entries) = unit.entries_at_offset(function.offset()) else { return calls };
-        while let Ok(Some(entry)) = entries.next_dfs() {
-            if entry.offset() != function.offset() && entry.depth() <= 0 {
-                break;
-            }
-            if entry.tag() == dw::DW_TAG_inlined_subroutine
-                && self.call_site(unit, entry).as_ref() == Some(line)
-            {
-                calls.extend(self.units.stretches(unit, entry));
-            }
-        }
-        calls
+        let inlined = self.inlined(&unit, &function, address, line);
+        Leaving::new(&table, &self.units.stretches(&unit, &function), &inlined, line)
     }
 
     /// Where a function that was inlined was to be called.

@@ -3,7 +3,7 @@
 use crate::evaluate::Origin;
 use crate::types::Shape;
 use crate::value::Value;
-use crate::{Expression, Frame, Memory, Modules};
+use crate::{Expression, Frame, Memory, Modules, Viewpoint};
 
 /// A part of a variable, and how to write it.
 pub struct Named {
@@ -101,7 +101,8 @@ impl Modules {
         Some(value.part_at(name, offset))
     }
 
-    /// The variable of a function that a register holds.
+    /// The variable of a function that a register holds, where the last instruction has just
+    /// written it.
     pub fn name_in_register(
         &self,
         memory: &dyn Memory,
@@ -113,12 +114,21 @@ impl Modules {
             let of_register = |o: &Origin| matches!(o, Origin::Register(r, _) if *r == register);
             !origins.is_empty() && origins.iter().all(of_register)
         };
-        let functions = 0..self.called(frame).len();
-        let mut all = functions.flat_map(|function| self.variables(memory, frame, function));
-        all.find_map(|variable| {
-            let value = variable.value.ok().filter(holds)?;
-            Some(Named { name: variable.name, value })
-        })
+        let functions = self.called(frame).len();
+        let named = |view| {
+            let viewpoints =
+                (0..functions).map(|function| Viewpoint { view, ..Viewpoint::of(frame, function) });
+            let mut all = viewpoints.enumerate().flat_map(|(function, viewpoint)| {
+                self.variables_seen_from(&viewpoint, memory, frame, function)
+            });
+            all.find_map(|variable| {
+                let value = variable.value.ok().filter(holds)?;
+                Some(Named { name: variable.name, value })
+            })
+        };
+        // A statement that begins here, without an instruction of its own so far, may give the
+        // register to its variable as it is, or compute another value from it, which was not made.
+        named(Some(0)).or_else(|| named(None).filter(|named| !named.value.is_computed()))
     }
 }
 

@@ -1,11 +1,12 @@
 //! The variables of a frame, and those that belong to no frame.
 
 use crate::evaluate::{Context, Unknown};
+use crate::locations::{Point, VIEWS, expression_at};
 use crate::names::is_meant;
 use crate::scope::Scope;
 use crate::units::DieRef;
 use crate::value::Value;
-use crate::{Bytes, Die, Frame, LinkAddress, Memory, Module, Modules, Unit};
+use crate::{Bytes, Die, Frame, LinkAddress, Memory, Module, Modules, Unit, Viewpoint};
 use gimli::constants as dw;
 use gimli::{AttributeValue, Expression};
 use std::rc::Rc;
@@ -27,14 +28,14 @@ impl Modules {
     /// inlined into each other; number 0 is the innermost. Parameters come first, then
     /// locals from the outermost block in.
     pub fn variables(&self, memory: &dyn Memory, frame: &Frame, function: usize) -> Vec<Variable> {
-        self.variables_seen_from(frame.lookup(), memory, frame, function)
+        self.variables_seen_from(&Viewpoint::of(frame, function), memory, frame, function)
     }
 
     /// Those that have names at another address of the frame's function, as they are where the
     /// frame is now.
     pub(crate) fn variables_seen_from(
         &self,
-        pc: u64,
+        viewpoint: &Viewpoint,
         memory: &dyn Memory,
         frame: &Frame,
         function: usize,
@@ -42,9 +43,10 @@ impl Modules {
         let Some(module) = self.at(frame.lookup()) else {
             return Vec::new();
         };
-        let address = module.linked(frame.lookup());
+        let view = viewpoint.view.unwrap_or(u64::MAX);
+        let point = Point { address: module.linked(frame.lookup()), view };
         let units = &module.image.units;
-        let scopes = units.scopes(module.linked(pc));
+        let scopes = units.scopes(module.linked(viewpoint.pc));
         let Some(scope) = scopes.get(function) else {
             return Vec::new();
         };
@@ -64,7 +66,7 @@ impl Modules {
             let Ok(root) = tree.root() else { continue };
             let mut children = root.children();
             while let Ok(Some(child)) = children.next() {
-                variables.extend(context.variable(child.entry(), address));
+                variables.extend(context.variable(child.entry(), point));
             }
         }
         let (parameters, locals): (Vec<_>, Vec<_>) =
@@ -142,7 +144,7 @@ fn global_of_unit(
                 let defined =
                     entry.has_attr(dw::DW_AT_location) || entry.has_attr(dw::DW_AT_const_value);
                 if named && defined && (is_meant(&whole, asked) || here.is_empty()) {
-                    return Some(context.value(entry, LinkAddress(0)));
+                    return Some(context.value(entry, Point::instruction(LinkAddress(0))));
                 }
             }
             _ => {}
@@ -152,7 +154,7 @@ fn global_of_unit(
 }
 
 impl Context<'_> {
-    fn variable(&self, entry: &Die, address: LinkAddress) -> Option<Variable> {
+    fn variable(&self, entry: &Die, point: Point) -> Option<Variable> {
         let kind = match entry.tag() {
             dw::DW_TAG_formal_parameter => Kind::Parameter,
             dw::DW_TAG_variable => Kind::Local,
@@ -163,10 +165,10 @@ impl Context<'_> {
         if entry.has_attr(dw::DW_AT_declaration) {
             return None;
         }
-        Some(Variable { name, kind, value: self.value(entry, address) })
+        Some(Variable { name, kind, value: self.value(entry, point) })
     }
 
-    fn value(&self, entry: &Die, address: LinkAddress) -> Result<Value, Unknown> {
+    fn value(&self, entry: &Die, point: Point) -> Result<Value, Unknown> {
         let units = &self.module.image.units;
         let type_ = units.type_of(self.unit, entry).ok_or(Unknown::NoType)?;
         let size = units.size(&type_).unwrap_or(0) as usize;
@@ -175,7 +177,8 @@ impl Context<'_> {
         }
         let (_, value) =
             units.attribute(self.unit, entry, dw::DW_AT_location).ok_or(Unknown::OptimisedOut)?;
-        let expression = self.expression(value, address).ok_or(Unknown::OptimisedOut)?;
+        let views = entry.attr_value(VIEWS);
+        let expression = self.expression_at(value, views, point).ok_or(Unknown::OptimisedOut)?;
         let place = self.place(expression, size)?;
         Ok(Value::told(self.module, type_, place))
     }
@@ -184,18 +187,22 @@ impl Context<'_> {
     pub fn expression(
         &self,
         value: AttributeValue<Bytes>,
-        LinkAddress(address): LinkAddress,
+        address: LinkAddress,
     ) -> Option<Expression<Bytes>> {
-        if let AttributeValue::Exprloc(expression) = value {
-            return (!gimli::Reader::is_empty(&expression.0)).then_some(expression);
-        }
-        let mut list = self.unit.dwarf.attr_locations(self.unit, value).ok()??;
-        while let Ok(Some(entry)) = list.next() {
-            if (entry.range.begin..entry.range.end).contains(&address) {
-                let known = !gimli::Reader::is_empty(&entry.data.0);
-                return known.then_some(entry.data);
+        self.expression_at(value, None, Point::instruction(address))
+    }
+
+    fn expression_at(
+        &self,
+        value: AttributeValue<Bytes>,
+        views: Option<AttributeValue<Bytes>>,
+        point: Point,
+    ) -> Option<Expression<Bytes>> {
+        match value {
+            AttributeValue::Exprloc(expression) => {
+                (!gimli::Reader::is_empty(&expression.0)).then_some(expression)
             }
+            list => expression_at(self.unit, list, views, point),
         }
-        None
     }
 }

@@ -4,12 +4,13 @@
 use crate::criterion::Code;
 use crate::images::{Images, SceneMemory, innermost};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt::{Display, Formatter};
 use why_engine::{Module, Scene};
 use why_record::position::Position;
 use why_record::registers::RIP;
-use why_symbols::{Called, CloseNames, Image, LineSearch, LinkAddress, Viewpoint};
+use why_symbols::{Called, CloseNames, Image, Leaving, Left, LineSearch, LinkAddress, Viewpoint};
 
 /// Why there is no answer about a moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -208,12 +209,35 @@ impl Executions {
 /// A line that is being executed.
 pub struct Within {
     thread: i32,
+    pub begun: Position,
     /// What the stack pointer was before its function was called.
     pub cfa: u64,
     /// Its names mean the same until it is left, wherever the thread goes then.
     pub viewpoint: Viewpoint,
-    /// Where the thread goes when it leaves the line.
-    pub ways_off: BTreeSet<u64>,
+    leaving: Leaving,
+    /// Where the file that it is in is mapped: the way from there to its own addresses.
+    slide: u64,
+    /// Where its function returns to.
+    caller: Option<u64>,
+}
+
+/// What has come of a line.
+pub enum Course {
+    /// It is being executed, or others are in between.
+    GoesOn,
+    /// It is left here, before a statement; and perhaps for good.
+    Left { view: u64, for_good: bool },
+    /// It was left for good, where it was seen to be left last.
+    IsOver,
+}
+
+impl Course {
+    fn of(left: Left) -> Course {
+        match left {
+            Left { here: Some(view), for_good } => Course::Left { view, for_good },
+            Left { here: None, .. } => Course::IsOver,
+        }
+    }
 }
 
 impl Within {
@@ -231,28 +255,73 @@ impl Within {
         // Where a call begins that was inlined, functions around it are in the line as well.
         let is_in_it =
             |called: &Called| called.line.as_ref().is_some_and(|told| told.is_meant(file, *line));
-        let function = called.iter().rposition(is_in_it).unwrap_or(0);
+        let function = called.iter().rposition(is_in_it);
         let address = module.linked(frame.pc);
         let begun = module.image.line_begun(address, file, *line);
-        let line = begun.or_else(|| called[function].line.clone());
-        let ways = line.map(|line| module.image.ways_off_line(address, &line));
-        let ways = ways.into_iter().flatten().map(|way| module.mapped(way));
-        let caller = trace.frames.get(1).map(|caller| caller.pc);
-        let ways_off = ways.chain(caller).collect();
+        let line = begun.or_else(|| called[function?].line.clone());
+        let leaving = line.map(|line| module.image.leaving(address, &line)).unwrap_or_default();
+        let function = function.unwrap_or(0);
         let others = (0..called.len()).filter(|other| *other != function);
         let functions = std::iter::once(function).chain(others).collect();
-        let viewpoint = Viewpoint { pc: frame.pc, functions };
-        Some(Within { thread: scene.thread, cfa: frame.cfa?, viewpoint, ways_off })
+        Some(Within {
+            thread: scene.thread,
+            begun: scene.position,
+            cfa: frame.cfa?,
+            viewpoint: Viewpoint { pc: frame.pc, functions, view: None },
+            leaving,
+            slide: frame.pc.wrapping_sub(address.0),
+            caller: trace.frames.get(1).map(|caller| caller.pc),
+        })
     }
 
-    /// Whether the line has been left.
-    pub fn has_left(&self, scene: &Scene, images: &mut Images) -> bool {
-        if scene.thread != self.thread || !self.ways_off.contains(&scene.registers.0[RIP]) {
-            return false;
+    /// It begins, and may be left right here, as nothing of it is left.
+    pub fn begin(&mut self) -> Course {
+        let Some((view, left)) = self.leaving.begin(self.linked(self.viewpoint.pc)) else {
+            return Course::IsOver;
+        };
+        self.viewpoint.view = Some(view);
+        left.map_or(Course::GoesOn, Course::of)
+    }
+
+    /// From which of several statements that begin where the thread is now it is seen.
+    pub fn see_from(&mut self, view: Option<u64>) {
+        self.viewpoint.view = view;
+    }
+
+    /// Where the thread has to be looked at.
+    pub fn addresses(&self) -> Vec<u64> {
+        let own = self.leaving.addresses().map(|address| address.0.wrapping_add(self.slide));
+        own.chain(self.caller).collect()
+    }
+
+    fn linked(&self, address: u64) -> LinkAddress {
+        LinkAddress(address.wrapping_sub(self.slide))
+    }
+
+    /// Whether its thread is to go on.
+    pub fn is_of(&self, scene: &Scene) -> bool {
+        scene.thread == self.thread
+    }
+
+    /// A thread has come to a watched address.
+    pub fn reach(&mut self, scene: &Scene, images: &mut Images) -> Course {
+        let pc = scene.registers.0[RIP];
+        let is_row = self.leaving.has(self.linked(pc));
+        let is_watched = is_row || self.caller == Some(pc);
+        // Who has gone back to where it begins is told of that once more.
+        if !self.is_of(scene) || !is_watched || scene.position == self.begun {
+            return Course::GoesOn;
         }
         let modules = images.modules(scene);
         let trace = modules.backtrace(&SceneMemory(scene), innermost(scene));
         let innermost = trace.frames.first().and_then(|frame| frame.cfa);
-        innermost.is_some_and(|now| now >= self.cfa)
+        match innermost.map(|now| now.cmp(&self.cfa)) {
+            Some(Ordering::Equal) if is_row => {
+                self.leaving.reach(self.linked(pc)).map_or(Course::GoesOn, Course::of)
+            }
+            // Its function has returned.
+            Some(Ordering::Greater) => Course::IsOver,
+            _ => Course::GoesOn,
+        }
     }
 }

@@ -100,6 +100,7 @@ fn as_json(recording: &Path, criterion: &str, answer: &Answer, stats: &Stats) ->
             "process": answer.process,
             "thread": answer.thread,
             "position": answer.position,
+            "moment": answer.moment,
             "registers": registers,
             "frames": answer.frames,
             "frame": answer.frame,

@@ -173,11 +173,13 @@ pub fn ask(
     let mut processes: Vec<i32> = questions.iter().map(|question| question.process).collect();
     processes.sort_unstable();
     processes.dedup();
+    let excerpt_of = recording.manifest().map_err(no_answer)?.excerpt.map(|excerpt| excerpt.of);
     for process in processes {
         let own = questions.iter_mut().filter(|question| question.process == process);
         let mut own: Vec<&mut Question> = own.collect();
         let criteria = own.iter().map(|question| question.criterion.clone()).collect();
-        let visits = Visits::new(criteria, all_variables, Images::new(recording.files()));
+        let images = Images::new(recording.files());
+        let visits = Visits::new(criteria, all_variables, images, excerpt_of.clone());
         let (to, all_before) = visits.first();
         let from = if all_before { None } else { replay::events_before(to) };
         let look = Some(Look::session(process, to, Box::new(visits)));

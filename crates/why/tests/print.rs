@@ -5,6 +5,8 @@
 mod forms;
 #[path = "print/gdb.rs"]
 mod gdb;
+#[path = "print/lines.rs"]
+mod lines;
 
 use gdb::{Question, function, normal};
 use serde_json::Value;
@@ -29,7 +31,7 @@ impl Setting {
     fn build(name: &str, compiler: &[&str]) -> Setting {
         let directory = tempfile::tempdir().unwrap();
         let source = source(name);
-        let program = directory.path().join(name.split('.').next().unwrap());
+        let program = directory.path().join(source.file_stem().unwrap());
         let mut command = Command::new(compiler[0]);
         command.args(&compiler[1..]).arg("-g").arg(&source).arg("-o").arg(&program);
         let output = command.current_dir(directory.path()).output().unwrap();
@@ -45,12 +47,13 @@ impl Setting {
             .unwrap()
     }
 
-    fn record(&self, arguments: &[&str]) {
+    fn record(&self, arguments: &[&str]) -> Output {
         let program = self.program.to_str().unwrap();
         // The C library chooses its functions by the CPU, which is the machine's own for gdb.
         let record = ["record", "--cpu", "native", "--", program];
         let recorded = self.why(&[&record, arguments].concat());
         assert_ne!(recorded.status.code(), Some(125), "{}", text(&recorded.stderr));
+        recorded
     }
 
     fn print(&self, criterion: &str) -> Value {

@@ -85,6 +85,9 @@ pub trait Observer {
         Then::GoOn
     }
 
+    /// What the thread executes next is left out of this excerpt.
+    fn cut(&mut self, _scene: &Scene) {}
+
     /// The moment has come up to which the replay was to go.
     fn arrived(&mut self, _scene: &Scene) -> Then {
         Then::Enough
@@ -274,6 +277,16 @@ impl Supervisor {
             self.task(tid).stops_at = self.aim(tid, registers)?;
         }
         Ok(())
+    }
+
+    /// A thread of an excerpt has stopped: what it goes on with is a stretch of its own.
+    pub(super) fn cut(&mut self, tid: Tid, here: Recorded) {
+        let replayer = self.replayer(tid);
+        let in_excerpt = replayer.skipped_ticks.is_some();
+        if let Some(look) = replayer.look().filter(|_| in_excerpt) {
+            let scene = self.scene(tid, here);
+            look.observer.borrow_mut().cut(&scene);
+        }
     }
 
     /// Whether a thread at a watched address has come to execute it, though it is to stop

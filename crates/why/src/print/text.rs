@@ -1,6 +1,6 @@
 //! An answer to be read, in 80 columns.
 
-use crate::questions::answer::{Answer, FrameSeen, ValueSeen, VariableSeen};
+use crate::questions::answer::{Answer, FrameSeen, LineMoment, ValueSeen, VariableSeen};
 use why_record::registers::NAMES;
 
 const COLUMNS: usize = 80;
@@ -17,6 +17,9 @@ pub fn text(answer: &Answer, parts: &Parts) -> String {
     let asked = answer.value.is_some();
     if let Some(Ok(value)) = &answer.value {
         out += &value_text(value);
+        if answer.moment == Some(LineMoment::Before) {
+            out += "(before the line was left: it is not known as it was then)\n";
+        }
     }
     if parts.backtrace {
         out += &backtrace(answer);

@@ -14,6 +14,8 @@ pub struct Answer {
     pub process: i32,
     pub thread: i32,
     pub position: String,
+    /// Of a line, if it is asked for a value: which moment of its execution this is.
+    pub moment: Option<LineMoment>,
     /// In the order of their names.
     pub registers: Vec<u64>,
     /// The innermost first.
@@ -26,6 +28,14 @@ pub struct Answer {
     pub value: Option<Result<ValueSeen, String>>,
     /// Where that comes from; without a value, what the next instruction reads.
     pub origins: Origins,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LineMoment {
+    /// Its execution is not over, but nothing is known of the value when it is.
+    Before,
+    Left,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -140,6 +150,7 @@ impl Asker {
             process: scene.process,
             thread: scene.thread,
             position: scene.position.to_string(),
+            moment: None,
             registers: scene.registers.0.to_vec(),
             frames: functions.iter().enumerate().map(seen).collect(),
             frames_left_out: match trace.end {

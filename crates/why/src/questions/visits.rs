@@ -3,9 +3,9 @@
 //! goes back to those.
 
 use crate::criterion::{Code, Criterion, Place};
-use crate::executions::{Absent, Executions, Within};
+use crate::executions::{self, Absent, Executions, Within};
 use crate::images::Images;
-use crate::questions::answer::{Answer, Asker};
+use crate::questions::answer::{Answer, Asker, LineMoment};
 use why_engine::{Module, Observer, Scene, Then};
 use why_record::position::{Moment, Position};
 
@@ -16,6 +16,8 @@ pub struct Visits {
     images: Images,
     visits: Vec<Visit>,
     course: Course,
+    /// What the recording is an excerpt of.
+    excerpt_of: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,12 @@ enum Goal {
 }
 
 impl Visits {
-    pub fn new(criteria: Vec<Criterion>, all_variables: bool, images: Images) -> Visits {
+    pub fn new(
+        criteria: Vec<Criterion>,
+        all_variables: bool,
+        images: Images,
+        excerpt_of: Option<String>,
+    ) -> Visits {
         let visit = |Criterion { place, value }| {
             let goal = match place {
                 Place::Moment(moment) => Goal::Moment(moment),
@@ -59,7 +66,8 @@ impl Visits {
             };
             Visit { goal, asker: Asker { value, all_variables }, within: None, told: None }
         };
-        Visits { images, visits: criteria.into_iter().map(visit).collect(), course: Course::Ahead }
+        let visits = criteria.into_iter().map(visit).collect();
+        Visits { images, visits, course: Course::Ahead, excerpt_of }
     }
 
     /// Where to begin, and whether all that is before it has to be seen.
@@ -105,9 +113,10 @@ impl Visits {
     /// The process has ended: which executions there were is known.
     fn end(&mut self, scene: &Scene) -> Then {
         for visit in &mut self.visits {
-            if let Some(within) = visit.within.take() {
+            if let Some(mut within) = visit.within.take() {
                 // It has ended within the line.
-                visit.look(scene, &mut self.images, Some(&within));
+                within.see_from(None);
+                visit.look(scene, &mut self.images, Some(&within), Some(LineMoment::Left));
             }
             visit.give_up_counting();
         }
@@ -143,10 +152,17 @@ impl Visit {
 
     /// What is there now is the answer; the one before stays if the frame has gone, or if the
     /// value was known only then.
-    fn look(&mut self, scene: &Scene, images: &mut Images, within: Option<&Within>) {
+    fn look(
+        &mut self,
+        scene: &Scene,
+        images: &mut Images,
+        within: Option<&Within>,
+        moment: Option<LineMoment>,
+    ) {
         let Some(answer) = self.asker.ask(scene, images, within) else {
             return;
         };
+        let answer = Answer { moment, ..answer };
         let was_known = matches!(&self.told, Some(Ok(before)) if !before.lacks_value());
         if !was_known || !answer.lacks_value() {
             self.told = Some(Ok(Box::new(answer)));
@@ -158,18 +174,68 @@ impl Visit {
         let Goal::Execution { executions, when_left, .. } = &self.goal else {
             unreachable!("only executions begin");
         };
-        let (within, when_left) = (Within::new(scene, images, &executions.code), *when_left);
-        // If its function returns in this line, that is all there is to be seen.
-        self.look(scene, images, within.as_ref());
-        self.within = within.filter(|_| when_left);
-        self.within.iter().flat_map(|within| within.ways_off.iter().copied()).collect()
+        let when_left = *when_left;
+        let mut within = Within::new(scene, images, &executions.code);
+        let course = match &mut within {
+            Some(within) if when_left => within.begin(),
+            _ => executions::Course::IsOver,
+        };
+        // If its function returns in this line, that is all there is to be seen; and where what
+        // is meant is in front of the line's first statement, as where a function opens, it is over.
+        let is_over = within.is_some() && matches!(course, executions::Course::IsOver);
+        let moment = if is_over { LineMoment::Left } else { LineMoment::Before };
+        let moment = when_left.then_some(moment);
+        self.look(scene, images, within.as_ref(), moment);
+        if let (Some(within), executions::Course::GoesOn) = (&mut within, &course) {
+            // Of its statements, several may begin here.
+            within.see_from(None);
+            self.look(scene, images, Some(within), moment);
+        }
+        self.within = within;
+        self.follow(course, scene, images);
+        self.within.iter().flat_map(Within::addresses).collect()
     }
 
     /// A thread is at a watched address: looks once more if it has left the line.
     fn leave(&mut self, scene: &Scene, images: &mut Images) {
-        if let Some(line) = self.within.take_if(|within| within.has_left(scene, images)) {
-            self.look(scene, images, Some(&line));
+        if let Some(within) = &mut self.within {
+            let course = within.reach(scene, images);
+            self.follow(course, scene, images);
         }
+    }
+
+    /// What comes next is left out, so the line must have been left here: nobody knows whether the
+    /// thread is in the same execution when it is seen again.
+    fn cut(&mut self, scene: &Scene, images: &mut Images, excerpt_of: &str) {
+        if self.within.as_ref().is_none_or(|within| !within.is_of(scene)) {
+            return;
+        }
+        self.leave(scene, images);
+        if let Some(within) = self.within.take()
+            && let Goal::Execution { executions, .. } = &self.goal
+        {
+            let (code, begun) = (&executions.code, within.begun);
+            self.told = Some(Err(Absent::Because(format!(
+                "{code}, executed at {begun}, is not in this excerpt up to where it is left: ask \
+                 {excerpt_of}, where positions are the same, or ask for {begun}, where it begins"
+            ))));
+        }
+    }
+
+    fn follow(&mut self, course: executions::Course, scene: &Scene, images: &mut Images) {
+        let Some(mut within) = self.within.take() else {
+            return;
+        };
+        let is_over = match course {
+            executions::Course::GoesOn => false,
+            executions::Course::Left { view, for_good } => {
+                within.see_from(Some(view));
+                self.look(scene, images, Some(&within), Some(LineMoment::Left));
+                for_good
+            }
+            executions::Course::IsOver => true,
+        };
+        self.within = Some(within).filter(|_| !is_over);
     }
 
     /// The last execution, if that is what is wanted and there is one.
@@ -193,6 +259,14 @@ impl Visit {
 }
 
 impl Observer for Visits {
+    fn cut(&mut self, scene: &Scene) {
+        if let Some(excerpt_of) = &self.excerpt_of {
+            for visit in &mut self.visits {
+                visit.cut(scene, &mut self.images, excerpt_of);
+            }
+        }
+    }
+
     fn mapped(&mut self, module: &Module) -> Vec<u64> {
         let mut addresses = Vec::new();
         for visit in &mut self.visits {
@@ -228,7 +302,7 @@ impl Observer for Visits {
             Course::Ahead => {
                 let here = self.next_moment().unwrap_or(Moment::End);
                 for visit in self.visits.iter_mut().filter(|visit| visit.waits_for(here)) {
-                    visit.look(scene, &mut self.images, None);
+                    visit.look(scene, &mut self.images, None, None);
                 }
                 if here == Moment::End { self.end(scene) } else { self.next() }
             }

@@ -117,6 +117,7 @@ fn main() {
         Ok(excerpt(&Setting::of(&job)?, "write:%rdx", &["--thin"])?)
     }));
     trials.push(Trial::test("an_excerpt_is_a_recording", an_excerpt_is_a_recording));
+    trials.push(Trial::test("lines_are_left_as_in_the_whole", lines_are_left_as_in_the_whole));
     trials.push(Trial::test("what_makes_no_sense_is_said", what_makes_no_sense_is_said));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
@@ -365,6 +366,84 @@ fn an_excerpt_is_a_recording() -> Result<(), Failed> {
         return Err(format!("{}, {}: {said}", plain.status, traced.status).into());
     }
     Ok(())
+}
+
+/// What is said of executions of lines: the answers, and what is said where there are none.
+fn asked_of_lines(
+    setting: &Setting,
+    recording: &str,
+    lines: &BTreeSet<u64>,
+    times: u64,
+    value: &str,
+) -> Result<(Vec<Value>, String), String> {
+    let of_line = |line: &u64| {
+        let line = *line;
+        (1..=times).map(move |time| format!("loops.c:{line}#{time}{value}"))
+    };
+    let criteria: Vec<String> = lines.iter().flat_map(of_line).collect();
+    let criteria = criteria.iter().map(String::as_str);
+    let words: Vec<&str> = ["print", recording, "--json"].into_iter().chain(criteria).collect();
+    let output = setting.why(&words)?;
+    let answers = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).map_err(|error| error.to_string()))
+        .collect::<Result<_, _>>()?;
+    Ok((answers, String::from_utf8_lossy(&output.stderr).into_owned()))
+}
+
+/// The line of an answer, and when it was left with which value.
+fn left(answer: &Value) -> (u64, String) {
+    let criterion = answer["criterion"].as_str().unwrap_or_default();
+    let line = criterion.split([':', '#']).nth(1).and_then(|line| line.parse().ok());
+    let Value::Object(told) = &answer["answer"] else { return (0, String::new()) };
+    let (moment, position) = (&told["moment"], &told["position"]);
+    (line.unwrap_or_default(), format!("{moment} {position} {}", told["value"]["value"]))
+}
+
+/// The value of a line in an excerpt is one that it leaves in the whole recording, or it is said
+/// that the excerpt does not have all of the line.
+fn lines_are_left_as_in_the_whole() -> Result<(), Failed> {
+    /// No line of the program is executed more often.
+    const MOST_TIMES: u64 = 25;
+    let directory = TempDir::new()?;
+    let setting = Setting::of(&built("loops", "-O0", &directory)?)?;
+    let whole = setting.whole.to_str().ok_or("a strange path")?;
+    let (mut values, mut refused) = (0, 0);
+    for kind in KINDS {
+        let slice = format!("slice{}", kind.concat());
+        setting.answered(&[&["slice", whole, "end:sum", "--save", &slice], kind].concat())?;
+        let new = setting.path(&format!("new{}", kind.concat()));
+        let new = new.to_str().ok_or("a strange path")?;
+        setting.why(&["replay", whole, "--slice", &slice, "-o", new])?;
+        let ask = |lines: &BTreeSet<u64>, value| asked_of_lines(&setting, new, lines, 4, value);
+        let (begun, _) = ask(&(1..=45).collect(), "")?;
+        let lines: BTreeSet<u64> = begun.iter().map(|answer| left(answer).0).collect();
+        let (answers, said) = ask(&lines, ":sum")?;
+        let (in_whole, _) = asked_of_lines(&setting, whole, &lines, MOST_TIMES, ":sum")?;
+        let in_whole: BTreeSet<(u64, String)> = in_whole.iter().map(left).collect();
+        if let Some(other) = answers.iter().find(|answer| !in_whole.contains(&left(answer))) {
+            return Err(format!("{kind:?}: {other} is not what the line leaves").into());
+        }
+        // What is refused begins where it is said to.
+        let cut: Vec<&str> = said.lines().filter(|line| line.contains("up to where")).collect();
+        if begun.len() != answers.len() + cut.len() {
+            let (begun, answers) = (begun.len(), answers.len());
+            return Err(format!("{kind:?}: {begun} began, {answers} were answered: {said}").into());
+        }
+        for line in &cut {
+            let begins = |answer: &Value| {
+                let position = answer["answer"]["position"].as_str();
+                position.is_some_and(|position| line.contains(&format!("at {position},")))
+            };
+            if !line.contains(whole) || !begun.iter().any(begins) {
+                return Err(format!("{kind:?}: {line}").into());
+            }
+        }
+        values += answers.len();
+        refused += cut.len();
+    }
+    println!("{values} values, {refused} refused");
+    if values < 20 || refused < 20 { Err("too few lines".into()) } else { Ok(()) }
 }
 
 fn what_makes_no_sense_is_said() -> Result<(), Failed> {

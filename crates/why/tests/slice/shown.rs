@@ -48,6 +48,18 @@ fn what_a_function_does_before_its_first_statement_is_not_shown() {
 }
 
 #[test]
+fn what_a_line_made_is_not_what_the_next_one_makes_of_it() {
+    for level in ["-O0", "-O1", "-O2"] {
+        let recorded = Recorded::new("made.c", &["-g", level], &[]);
+        let place = recorded.place("made");
+        let answer = recorded.json(&["slice", "end:found"]);
+        let lines = answer["answer"]["lines"].as_array().unwrap();
+        let made = lines.iter().find(|line| line["place"] == place.as_str()).unwrap();
+        assert_eq!((&made["variable"], &made["value"]), (&"i".into(), &"6".into()), "{level}");
+    }
+}
+
+#[test]
 fn files_of_one_name_are_told_apart() {
     let directory = tempfile::tempdir().unwrap();
     let [source, program] = ["whole.c", "whole"].map(|name| directory.path().join(name));
