@@ -3,11 +3,12 @@
 use crate::memory::bits;
 use crate::partly::Depending;
 use crate::wanted::{Role, Taken, Wanted, Wanter};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use why_effects::{Cell, Effects, Part, Place};
 
 /// What counts as a dependence.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dependences {
     /// What selected the address of a value does not.
     pub thin: bool,

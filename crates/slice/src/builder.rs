@@ -7,6 +7,7 @@ use crate::course::Unknown;
 use crate::decoding::Kept;
 use crate::following::Following;
 use crate::kept::Code;
+use crate::learnt::Lessons;
 use crate::region::{Chunk, Form, Region, RegionError};
 use crate::remembered::Remembered;
 use crate::store::{Store, Stored};
@@ -177,6 +178,7 @@ impl<W: Ways> Builder<W> {
             patterns: OnceLock::new(),
             kept: Kept::default(),
             remembered: Remembered::default(),
+            lessons: Lessons::default(),
             code: None,
             moments: followed.moments,
             inputs: followed.inputs,

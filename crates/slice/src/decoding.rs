@@ -6,7 +6,6 @@ use crate::finder::Finder;
 use crate::packing::Packing;
 use crate::patterns::Book;
 use crate::region::{Form, Region, RegionError};
-use crate::shortcuts::{Kind, Learnt};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,8 +21,6 @@ struct KeptChunks {
     /// What the largest chunk took.
     largest: usize,
     chunks: Vec<Option<Arc<Events>>>,
-    /// What slices learnt, of each kind.
-    learnt: Vec<Learnt>,
 }
 
 impl Kept {
@@ -72,24 +69,12 @@ impl Region {
 
     /// How much memory what is kept takes.
     pub(crate) fn kept_size(&self) -> usize {
-        let all = self.kept.all();
-        all.used + all.learnt.iter().map(Learnt::size).sum::<usize>()
+        self.kept.all().used + self.lessons.size()
     }
 
-    /// What slices of a kind have learnt, if it was kept and no other one uses it.
-    pub(crate) fn learnt(&self, kind: Kind) -> Learnt {
-        let mut all = self.kept.all();
-        let kept = all.learnt.iter().position(|learnt| *learnt.kind() == kind);
-        kept.map_or_else(|| Learnt::nothing(kind), |kept| all.learnt.swap_remove(kept))
-    }
-
-    /// Keeps that, if what is decoded is kept, too.
-    pub(crate) fn keep_learnt(&self, learnt: Learnt) {
-        let mut all = self.kept.all();
-        let is_there = all.learnt.iter().any(|other| other.kind() == learnt.kind());
-        if !is_there && all.used > 0 {
-            all.learnt.push(learnt);
-        }
+    /// Whether anything is kept of it.
+    pub(crate) fn keeps_decoded(&self) -> bool {
+        self.kept.all().used > 0
     }
 
     /// Goes through chunks in this order.
@@ -163,6 +148,7 @@ impl Region {
             }
         }
     }
+
     /// Makes events of a chunk, however it is kept.
     fn make(
         &self,

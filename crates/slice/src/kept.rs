@@ -4,7 +4,7 @@
 use crate::course::{Completions, Input, Moment};
 use crate::decoding::Kept;
 use crate::finder;
-use crate::packing::Packed;
+use crate::learnt::{Edition, Lessons};
 use crate::patterns::Patterns;
 use crate::region::{Chunk, Region, RegionError};
 use crate::remembered::Remembered;
@@ -20,15 +20,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::ScopedJoinHandle;
 use why_trace::shape::Shape;
+use xxhash_rust::xxh3::Xxh3;
+use zstd::bulk::Compressor;
 
 /// Ends the file. A number that says how the rest is to be read.
-const MARK: [u8; 8] = *b"why-re13";
+const MARK: [u8; 8] = *b"why-re14";
 
 /// What is last in the file takes so many bytes.
-const END: usize = 128;
+const END: usize = 192;
 
 /// More is not sensible, whatever the file says.
-const LARGEST: usize = 1 << 30;
+pub(crate) const LARGEST: usize = 1 << 30;
 
 /// So many things are made at once by whoever is free.
 const SHARE: usize = 256;
@@ -42,9 +44,17 @@ struct Parts {
     course: Part,
     /// How the patterns of units are described, where chunks are kept as they were decoded.
     patterns: Part,
+    edition: Edition,
 }
 
-/// Something packed, and how large it was.
+/// What is packed, and how large it was.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Packed {
+    pub bytes: Vec<u8>,
+    pub unpacked: usize,
+}
+
+/// Where something packed is, and how large it was.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub place: Stored,
@@ -96,9 +106,20 @@ impl Code<'_> {
 }
 
 impl Packed {
-    fn of(part: &impl Serialize) -> Result<Packed, RegionError> {
-        let bytes = postcard::to_stdvec(part).map_err(|_| RegionError::Damaged)?;
-        Ok(Packed { unpacked: bytes.len(), bytes: zstd::bulk::compress(&bytes, 1)? })
+    pub fn of(part: &impl Serialize) -> Result<Packed, RegionError> {
+        Packed::pack(&postcard::to_stdvec(part).map_err(|_| RegionError::Damaged)?)
+    }
+
+    /// Damage is seen when it is unpacked: what is in it is taken for granted then.
+    pub fn pack(bytes: &[u8]) -> Result<Packed, RegionError> {
+        let mut compressor = Compressor::new(1)?;
+        compressor.include_checksum(true)?;
+        Ok(Packed { unpacked: bytes.len(), bytes: compressor.compress(bytes)? })
+    }
+
+    pub fn unpack<T: DeserializeOwned>(&self) -> Result<T, RegionError> {
+        let bytes = zstd::bulk::decompress(&self.bytes, self.unpacked.min(LARGEST))?;
+        postcard::from_bytes(&bytes).map_err(|_| RegionError::Damaged)
     }
 }
 
@@ -117,9 +138,7 @@ impl Part {
     }
 
     fn unpack<T: DeserializeOwned>(&self, store: &Store) -> Result<T, RegionError> {
-        let packed = store.read(self.place)?;
-        let bytes = zstd::bulk::decompress(&packed, self.unpacked.min(LARGEST))?;
-        postcard::from_bytes(&bytes).map_err(|_| RegionError::Damaged)
+        self.read(store)?.unpack()
     }
 }
 
@@ -141,17 +160,18 @@ impl Region {
             Ok::<_, RegionError>((joined(instructions)?, joined(units)?))
         })?;
         let followed = self.followed(&self.chunks)?;
-        let store = &mut self.store;
-        let code = (Part::add(&instructions, store)?, Part::add(&units, store)?);
-        end(store, code, &followed, &[])
+        end(&mut self.store, (&instructions, &units), &followed, &[])?;
+        Ok(())
     }
 
     /// Adds all that is needed to open it again to another file, in which its chunks are.
     pub(crate) fn keep_again(&self, chunks: &[Chunk], mut store: Store) -> Result<(), RegionError> {
         let (instructions, units) = self.code.ok_or(RegionError::Damaged)?;
-        let instructions = instructions.copied(&self.store, &mut store)?;
-        let code = (instructions, units.copied(&self.store, &mut store)?);
-        end(&mut store, code, &self.followed(chunks)?, &self.patterns().keys())
+        let (instructions, units) = (instructions.read(&self.store)?, units.read(&self.store)?);
+        let (followed, keys) = (self.followed(chunks)?, self.patterns().keys());
+        let edition = end(&mut store, (&instructions, &units), &followed, &keys)?;
+        self.lessons.are_of(edition);
+        Ok(())
     }
 
     fn followed(&self, chunks: &[Chunk]) -> Result<Packed, RegionError> {
@@ -176,7 +196,7 @@ impl Region {
             return Err(RegionError::Damaged);
         }
         let parts = postcard::take_from_bytes(&last).map_err(|_| RegionError::Damaged)?;
-        let (Parts { instructions, units, course, patterns }, _) = parts;
+        let (Parts { instructions, units, course, patterns, edition }, _) = parts;
         let code = (instructions, units);
         let store = Store::file(file)?;
         let (known, units, course, keys) = std::thread::scope(|scope| {
@@ -207,6 +227,7 @@ impl Region {
             patterns: OnceLock::new(),
             kept: Kept::default(),
             remembered: Remembered::default(),
+            lessons: Lessons::of(edition),
             code: Some(code),
             moments,
             inputs,
@@ -238,21 +259,28 @@ impl Region {
     }
 }
 
-/// Adds the rest of what is needed to open a region again, and where all of it is.
+/// Adds what is needed to open a region again besides its chunks, and where all of it is.
 fn end(
     store: &mut Store,
-    (instructions, units): (Part, Part),
+    (instructions, units): (&Packed, &Packed),
     followed: &Packed,
     keys: &[Box<[u32]>],
-) -> Result<(), RegionError> {
-    let course = Part::add(followed, store)?;
-    let patterns = Part::add(&Packed::of(&keys)?, store)?;
-    let parts = Parts { instructions, units, course, patterns };
+) -> Result<Edition, RegionError> {
+    let patterns = Packed::of(&keys)?;
+    let mut sum = Xxh3::new();
+    for part in [instructions, units, &patterns] {
+        sum.update(&part.bytes);
+    }
+    let edition = Edition { sum: sum.digest(), patterns: keys.len() };
+    let instructions = Part::add(instructions, store)?;
+    let (units, course) = (Part::add(units, store)?, Part::add(followed, store)?);
+    let patterns = Part::add(&patterns, store)?;
+    let parts = Parts { instructions, units, course, patterns, edition };
     let mut last = [0; END];
     postcard::to_slice(&parts, &mut last[..END - MARK.len()]).map_err(|_| RegionError::Damaged)?;
     last[END - MARK.len()..].copy_from_slice(&MARK);
     store.add(&last)?;
-    Ok(())
+    Ok(edition)
 }
 
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {

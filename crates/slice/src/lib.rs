@@ -26,6 +26,7 @@ mod following;
 pub mod forward;
 mod kept;
 mod large;
+mod learnt;
 mod marks;
 mod memory;
 mod noting;

@@ -8,22 +8,14 @@
 use crate::control::Position;
 use crate::course::{Deciding, Restored, Site};
 use crate::events::{Events, OTHER, Other};
+use crate::kept::{LARGEST, Packed};
 use crate::patterns::{Book, Patterns};
 use crate::region::RegionError;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use zstd::bulk::{Compressor, Decompressor};
-
-/// More is not sensible, whatever a file says.
-const LARGEST: usize = 1 << 30;
-
-/// What is packed, and how large it was.
-pub struct Packed {
-    pub bytes: Vec<u8>,
-    pub unpacked: usize,
-}
+use zstd::bulk::Decompressor;
 
 /// Packs chunks and unpacks them, in room that is used again.
 #[derive(Default)]
@@ -92,9 +84,7 @@ impl Packing {
                 self.bytes.extend(column.iter().map(|number| (number >> shift) as u8));
             }
         }
-        let mut compressor = Compressor::new(1)?;
-        compressor.include_checksum(true)?;
-        Ok(Packed { bytes: compressor.compress(&self.bytes)?, unpacked: self.bytes.len() })
+        Packed::pack(&self.bytes)
     }
 
     /// What happened in a chunk that was packed.

@@ -6,6 +6,7 @@ use crate::control::Position;
 use crate::units::Known;
 use crate::wanted::{Role, Wanter};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 /// An instruction that belongs to a slice. One that is not shown counts apart for each call
 /// that is shown instead.
@@ -50,7 +51,7 @@ pub enum Why {
 
 /// Numbers for all instructions that may want something: one that is not shown has another one for
 /// each call that is shown instead.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Names(FxHashMap<(u32, u64), u32>);
 
 impl Names {

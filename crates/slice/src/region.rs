@@ -11,6 +11,7 @@ use crate::decoding::Kept;
 use crate::events::{Events, Happened};
 use crate::finder::Finder;
 use crate::kept::Part;
+use crate::learnt::Lessons;
 use crate::noting::Noting;
 use crate::partly::Partly;
 use crate::patterns::Patterns;
@@ -54,6 +55,7 @@ pub struct Region {
     pub(crate) patterns: OnceLock<Patterns>,
     pub(crate) kept: Kept,
     pub(crate) remembered: Remembered,
+    pub(crate) lessons: Lessons,
     /// Where its code is, if it is in a file.
     pub(crate) code: Option<(Part, Part)>,
     /// Where it is in a recording.

@@ -6,13 +6,14 @@ use crate::births::{Births, Inherited};
 use crate::control::Position;
 use crate::course::{Restored, Signal};
 use crate::events::{Alike, Events, Happened, Record, Unfolding, Visitor};
+use crate::learnt::{Kind, Learnt};
 use crate::over::{Instance, Notes, Over};
 use crate::partly::Depending;
 use crate::patterns::Book;
 use crate::positions::Positions;
 use crate::reasons::{Reasons, UNTOLD, Via, Why};
 use crate::region::{Criterion, Only, Options, Region, RegionError, Slice};
-use crate::shortcuts::{Kind, Learnt, Met, Shortcuts};
+use crate::shortcuts::{Met, Shortcuts};
 use crate::units::{Known, Unit};
 use crate::waiting::{Aside, Waiting};
 use crate::wanted::{Wanted, Wanter};
@@ -54,7 +55,7 @@ impl Region {
         }
         // Reasons of instances are all different.
         let shortcuts = (options.reasons != Why::Instances).then(|| {
-            let learnt = self.learnt(Kind {
+            let learnt = self.lessons.take(Kind {
                 dependences,
                 control: noted.control,
                 asks: noted.reasons.is_some(),

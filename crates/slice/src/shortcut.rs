@@ -13,6 +13,7 @@ use crate::sketch::{By, Cause, Found};
 use crate::units::Unit;
 use crate::waiting::Aside;
 use crate::wanted::{GROUP, Role, Wanted, Wanter, groups};
+use serde::{Deserialize, Serialize};
 
 /// So many words of cells, those of general registers and flags, are nearly always looked at.
 pub const FIRST: usize = 3;
@@ -47,6 +48,7 @@ impl Key {
 }
 
 /// What going back over a unit does, met so.
+#[derive(Serialize, Deserialize)]
 pub struct Shortcut {
     first: [u64; FIRST + 2 + PACKED],
     /// Cells that are still wanted in front of the unit: they were put aside and brought back.
@@ -60,14 +62,16 @@ pub struct Shortcut {
     /// Nothing but that is to be done.
     is_simple: bool,
     /// How often it was gone for the slice of this number.
+    #[serde(skip)]
     slice: u32,
+    #[serde(skip)]
     times: u64,
     rest: Box<[u64]>,
     more: Box<More>,
 }
 
 /// Some of a word's cells, or of an access's bytes; or what is told of the unit.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct Act {
     mask: u64,
     wanter: Wanter,
@@ -76,7 +80,7 @@ struct Act {
 }
 
 /// What is needed seldom.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct More {
     /// The same of cells in other words: those that are wanted and made, and those that are kept.
     others: Vec<(u16, u64, u64)>,
@@ -89,6 +93,7 @@ struct More {
 }
 
 /// A register that was brought back, and put aside before: what is told of when that was.
+#[derive(Serialize, Deserialize)]
 struct Brought {
     told: u16,
     group: usize,
@@ -97,6 +102,7 @@ struct Brought {
 }
 
 /// For whom.
+#[derive(Serialize, Deserialize)]
 enum BroughtFor {
     /// All for those who wanted them behind the unit,
     Before,
@@ -129,7 +135,7 @@ impl BroughtFor {
 }
 
 /// Who wants something.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum For {
     Somebody(Wanter),
     /// Whoever wanted it behind the unit.

@@ -5,20 +5,18 @@
 //! instructions belong to the slice anyway. Most units are met in few such ways again and again, so
 //! what follows is found once for each ([`crate::sketch`]) and then only done.
 
-use crate::backward::Dependences;
 use crate::control::Position;
 use crate::events::{Alike, Record};
 use crate::families::Bytes;
+use crate::learnt::Learnt;
 use crate::memory::{bits, each_bit};
-use crate::once::Once;
 use crate::patterns::{Book, Pattern, Patterns, Test};
-use crate::reasons::{Names, Reasons};
+use crate::reasons::Reasons;
 use crate::search::{Manner, Noted};
 use crate::shortcut::{FIRST, Key, PACKED, Shortcut};
-use crate::sketch::{Behind, Sketcher};
+use crate::sketch::Behind;
 use crate::units::Unit;
 use crate::wanted::Wanted;
-use std::ops::Range;
 
 /// More ways of a pattern are not remembered.
 const MOST_WAYS: usize = 64;
@@ -32,59 +30,6 @@ pub struct Shortcuts<'a> {
     learnt: Learnt,
     /// Of the unit that is looked at.
     key: Key,
-}
-
-/// What is known of ways after a slice, for others of the same kind.
-pub struct Learnt {
-    kind: Kind,
-    /// By the numbers of patterns.
-    known: Vec<Known>,
-    sketcher: Sketcher,
-    once: Once,
-    /// How many ways there are.
-    count: usize,
-    /// The number of the slice.
-    slice: u32,
-    /// Who those are that want things.
-    names: Names,
-}
-
-/// What the ways depend on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kind {
-    pub dependences: Dependences,
-    /// What decided counts.
-    pub control: bool,
-    /// Somebody asks why.
-    pub asks: bool,
-    /// Code that is not looked into.
-    pub pruned: Vec<Range<u64>>,
-    /// If not all are told of, whether it goes on through others.
-    pub goes_on: Option<bool>,
-}
-
-impl Learnt {
-    /// Nothing yet.
-    pub fn nothing(kind: Kind) -> Learnt {
-        Learnt {
-            sketcher: Sketcher::new(kind.dependences),
-            kind,
-            known: Vec::new(),
-            once: Once::new(),
-            count: 0,
-            slice: 0,
-            names: Names::default(),
-        }
-    }
-
-    pub fn kind(&self) -> &Kind {
-        &self.kind
-    }
-
-    /// How much memory that takes, or a little less.
-    pub fn size(&self) -> usize {
-        size_of_val(self.known.as_slice()) + self.count * Shortcut::SIZE
-    }
 }
 
 /// What came of looking for a way.
@@ -102,7 +47,7 @@ pub enum Met {
 
 /// What is known of a pattern.
 #[derive(Default)]
-struct Known {
+pub struct Known {
     state: State,
     /// A bit for each of its instructions.
     all: u64,
@@ -113,7 +58,7 @@ struct Known {
     /// and of memory; the last have no room in the first words of a key.
     bytes: Box<[Bytes]>,
     far: Box<[Bytes]>,
-    ways: Vec<Shortcut>,
+    pub ways: Vec<Shortcut>,
     /// Those that were met last, by what they are known by.
     recent: [u8; RECENT],
 }
@@ -198,7 +143,9 @@ impl<'a> Shortcuts<'a> {
             let instructions = &unit.instructions[..pattern.count];
             let is_pruned = instructions.iter().any(|insn| noted.is_pruned(insn.address));
             if let Some(crossing) = self.patterns.crossing(unit, pattern.count) {
-                *known = Known::of(&crossing.tests, pattern);
+                // They may be known already, from another process.
+                let ways = std::mem::take(&mut known.ways);
+                *known = Known { ways, ..Known::of(&crossing.tests, pattern) };
             }
             known.state = if is_pruned { State::Pruned } else { State::Known };
         }

@@ -9,6 +9,7 @@ use crate::over::{Instance, Notes, Over};
 use crate::patterns::{MOST, Test};
 use crate::waiting::Aside;
 use crate::wanted::{Role, Wanted, Wanter};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use why_effects::Cell;
 
@@ -41,7 +42,7 @@ pub struct Found {
 }
 
 /// Why an instruction belongs to a slice.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
     /// It made these cells, of which one was wanted by somebody.
     Cells { made: Range<Cell>, by: By },
@@ -54,7 +55,7 @@ pub enum Cause {
 }
 
 /// Who wants something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum By {
     /// Whoever wanted it behind the unit.
     Behind,

@@ -2,6 +2,7 @@
 
 use crate::memory::{Memory, bits, each_bit};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use why_effects::Cell;
 use why_effects::cells::CELLS;
@@ -12,11 +13,11 @@ const CELL_WORDS: usize = CELLS.div_ceil(64);
 pub type Cells = [u64; CELL_WORDS];
 
 /// Somebody who wants bytes, by number, and what for. The first is who asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanter(u32);
 
 /// What bytes are wanted for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Role {
     /// To compute something from them.
     #[default]

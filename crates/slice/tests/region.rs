@@ -16,6 +16,8 @@ use why_trace::{FIRST_UNIT_ID, REPEATED, STACK, THREAD};
 
 #[path = "../../flow/tests/support/image.rs"]
 mod image;
+#[path = "region/learnt.rs"]
+mod learnt;
 #[path = "region/remembered.rs"]
 mod remembered;
 #[path = "region/stepped.rs"]

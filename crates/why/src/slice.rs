@@ -3,6 +3,7 @@
 mod changed;
 mod extent;
 mod file_names;
+mod lasting;
 pub mod lines;
 mod loader;
 mod near;

@@ -142,12 +142,14 @@ fn measure(why: &Path, directory: &Path, program: &Program) -> Result<Measured, 
     options.read(true).write(true).create(true).truncate(true);
     let decoded = options.open(directory.join("decoded"))?;
     let region = Region::open(File::open(&trace)?)?;
+    region.share_learnt(&[]);
     region.remember_in(decoded.try_clone()?)?;
     let (slicing, share) = sliced(&region, thread, 7)?;
     let begun = Instant::now();
     if !region.finish_remembered()? {
         return Err("the trace was decoded before the first slice".into());
     }
+    let mut learnt = region.learnt().ok_or("the first slice has learnt nothing")?;
     let first = slicing + begun.elapsed().as_secs_f64() / (region.length as f64 / 8e8 * 7.0);
     drop(region);
     let (mut open, mut further, mut shares) = (Vec::new(), Vec::new(), vec![share]);
@@ -155,9 +157,14 @@ fn measure(why: &Path, directory: &Path, program: &Program) -> Result<Measured, 
         // As each further one does.
         let begun = Instant::now();
         let region = Region::open(decoded.try_clone()?)?;
+        region.share_learnt(&learnt);
         open.push(begun.elapsed().as_secs_f64());
         let (seconds, share) = sliced(&region, thread, eighth)?;
-        further.push(seconds);
+        let begun = Instant::now();
+        learnt = region.learnt().unwrap_or(learnt);
+        further.push(
+            seconds + begun.elapsed().as_secs_f64() / (region.length as f64 / 8e8 * eighth as f64),
+        );
         shares.push(share);
     }
     // As where several questions are asked of a run.

@@ -3,13 +3,12 @@
 use crate::images::Images;
 use crate::progress;
 use crate::replay::{self, How};
+use crate::slice::lasting::{FileId, Lasting};
 use crate::slice::ways::{Mapped, MappedWays};
 use indicatif::ProgressBar;
-use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::IsTerminal;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use why_engine::{EngineError, Look, Module, Observer, TraceReader};
@@ -32,49 +31,8 @@ pub struct Traced {
     streams: Vec<(u64, String)>,
     /// It was not there before.
     pub is_new: bool,
-    /// What is decoded of it, if that is to be kept.
-    _decoded: Option<Decoded>,
-}
-
-/// What is decoded of a trace while somebody slices it. It is kept when nobody does any more, and
-/// takes the place of the trace: slices of the next process are those of one that has decoded it.
-struct Decoded {
-    region: Arc<Region>,
-    unfinished: PathBuf,
-    trace: PathBuf,
-    /// Which file the trace was.
-    was: FileId,
-    /// Nobody else does so meanwhile.
-    _lock: Flock<File>,
-}
-
-impl Drop for Decoded {
-    fn drop(&mut self) {
-        // A trace that turned out to be damaged was deleted meanwhile, and another may be there.
-        let is_there = || FileId::at(&self.trace).is_ok_and(|there| there == self.was);
-        let finished = self.region.finish_remembered().unwrap_or(false);
-        // Whatever fails, the trace is there as it was.
-        let _ = match finished && is_there() {
-            true => std::fs::rename(&self.unfinished, &self.trace),
-            false => std::fs::remove_file(&self.unfinished),
-        };
-    }
-}
-
-/// What tells a file from one that takes its place.
-#[derive(PartialEq, Eq)]
-struct FileId(u64, u64);
-
-impl FileId {
-    fn at(path: &Path) -> std::io::Result<FileId> {
-        Ok(FileId::from(std::fs::metadata(path)?))
-    }
-}
-
-impl From<Metadata> for FileId {
-    fn from(metadata: Metadata) -> FileId {
-        FileId(metadata.dev(), metadata.ino())
-    }
+    /// Keeps what others need not find again.
+    _lasting: Lasting,
 }
 
 impl Traced {
@@ -195,28 +153,8 @@ impl Kept {
         let was = FileId::from(trace.metadata().ok()?);
         let region = Arc::new(Region::open(trace).ok()?);
         let modules = modules.into_iter().map(KeptModule::module).collect::<Option<_>>()?;
-        let _decoded = self.keep_decoded(&region, was);
-        Some(Traced { region, modules, streams, is_new: false, _decoded })
-    }
-
-    /// Keeps what will be decoded. None if there is nothing to decode or no room for it, or if another
-    /// process does so. What one has left that was killed is overwritten.
-    fn keep_decoded(&self, region: &Arc<Region>, was: FileId) -> Option<Decoded> {
-        if !region.can_remember() {
-            return None;
-        }
-        let unfinished = self.trace.with_extension("decoded");
-        let mut options = File::options();
-        let file = options.read(true).write(true).create(true).truncate(false).open(&unfinished);
-        let file = Flock::lock(file.ok()?, FlockArg::LockExclusiveNonblock).ok()?;
-        // Meanwhile another process may have finished it: then it is the trace.
-        if FileId::from(file.metadata().ok()?) != FileId::at(&unfinished).ok()? {
-            return None;
-        }
-        file.set_len(0).ok()?;
-        region.remember_in(file.try_clone().ok()?).ok()?;
-        let trace = self.trace.clone();
-        Some(Decoded { region: Arc::clone(region), unfinished, trace, was, _lock: file })
+        let _lasting = Lasting::of(&self.trace, was, &region);
+        Some(Traced { region, modules, streams, is_new: false, _lasting })
     }
 
     fn create(&self) -> Result<Unfinished, EngineError> {
