@@ -150,7 +150,7 @@ fn measure(why: &Path, directory: &Path, program: &Program) -> Result<Measured, 
         return Err("the trace was decoded before the first slice".into());
     }
     let mut learnt = region.learnt().ok_or("the first slice has learnt nothing")?;
-    let first = slicing + begun.elapsed().as_secs_f64() / (region.length as f64 / 8e8 * 7.0);
+    let first = slicing + per_slice(&region, 7, begun);
     drop(region);
     let (mut open, mut further, mut shares) = (Vec::new(), Vec::new(), vec![share]);
     for eighth in FURTHER {
@@ -162,9 +162,7 @@ fn measure(why: &Path, directory: &Path, program: &Program) -> Result<Measured, 
         let (seconds, share) = sliced(&region, thread, eighth)?;
         let begun = Instant::now();
         learnt = region.learnt().unwrap_or(learnt);
-        further.push(
-            seconds + begun.elapsed().as_secs_f64() / (region.length as f64 / 8e8 * eighth as f64),
-        );
+        further.push(seconds + per_slice(&region, eighth, begun));
         shares.push(share);
     }
     // As where several questions are asked of a run.
@@ -177,7 +175,7 @@ fn measure(why: &Path, directory: &Path, program: &Program) -> Result<Measured, 
     Ok(Measured {
         instructions,
         tracing,
-        bytes: fs::metadata(&trace)?.len().max(decoded.metadata()?.len()),
+        bytes: fs::metadata(&trace)?.len().max(decoded.metadata()?.len() + learnt.len() as u64),
         open: mean(&open),
         first,
         further: mean(&further),
@@ -199,8 +197,13 @@ fn sliced(region: &Region, thread: u64, eighths: u64) -> Result<(f64, f64), Fail
     let how = How { reasons: Why::Code, count_only: true, ..How::default() };
     let begun = Instant::now();
     let slice = region.slice(&criterion, how)?;
-    let seconds = begun.elapsed().as_secs_f64() / (position as f64 / 1e8);
-    Ok((seconds, slice.count as f64 / position as f64))
+    Ok((per_slice(region, eighths, begun), slice.count as f64 / position as f64))
+}
+
+/// How long something took since then, for a hundred million of the instructions of a slice behind so
+/// many eighths of the region.
+fn per_slice(region: &Region, eighths: u64, begun: Instant) -> f64 {
+    begun.elapsed().as_secs_f64() / (region.length as f64 / 8e8 * eighths as f64)
 }
 
 /// The trace of a recording's only process, and that one's number.
