@@ -69,7 +69,8 @@ impl Region {
 
     /// How much memory what is kept takes.
     pub(crate) fn kept_size(&self) -> usize {
-        self.kept.all().used + self.lessons.size()
+        let decoded = self.kept.all().used;
+        decoded + self.lessons.size()
     }
 
     /// Whether anything is kept of it.
@@ -161,7 +162,8 @@ impl Region {
             Form::Events(part) => packing.unpack(&part.read(&self.store)?, self.patterns(), events),
             Form::Records(records) => {
                 self.read(number, *records, Some(finder), events)?;
-                self.remember(number, packing, events)
+                self.remember(number, packing, events);
+                Ok(())
             }
         }
     }

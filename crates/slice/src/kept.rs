@@ -20,14 +20,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::ScopedJoinHandle;
 use why_trace::shape::Shape;
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use zstd::bulk::Compressor;
 
 /// Ends the file. A number that says how the rest is to be read.
-const MARK: [u8; 8] = *b"why-re14";
+const MARK: [u8; 8] = *b"why-re15";
 
-/// What is last in the file takes so many bytes.
+/// What is last in the file takes so many bytes, with a sum of those before that and the mark.
 const END: usize = 192;
+
+/// Where the sum is in that.
+const SUM: usize = END - MARK.len() - 8;
 
 /// More is not sensible, whatever the file says.
 pub(crate) const LARGEST: usize = 1 << 30;
@@ -192,7 +195,7 @@ impl Region {
         let mut last = [0; END];
         let at = size.checked_sub(END as u64).ok_or(RegionError::Damaged)?;
         file.read_exact_at(&mut last, at)?;
-        if last[END - MARK.len()..] != MARK {
+        if last[SUM..] != ending(&last[..SUM]) {
             return Err(RegionError::Damaged);
         }
         let parts = postcard::take_from_bytes(&last).map_err(|_| RegionError::Damaged)?;
@@ -240,7 +243,8 @@ impl Region {
             region.add_unit(unit.ok_or(RegionError::Damaged)?);
         }
         region.patterns = OnceLock::from(region.described(&keys).ok_or(RegionError::Damaged)?);
-        Ok(region)
+        let is_own = keys.len() == edition.patterns;
+        is_own.then_some(region).ok_or(RegionError::Damaged)
     }
 
     /// The patterns of its units that are described so; none if these cannot be its own.
@@ -277,10 +281,19 @@ fn end(
     let patterns = Part::add(&patterns, store)?;
     let parts = Parts { instructions, units, course, patterns, edition };
     let mut last = [0; END];
-    postcard::to_slice(&parts, &mut last[..END - MARK.len()]).map_err(|_| RegionError::Damaged)?;
-    last[END - MARK.len()..].copy_from_slice(&MARK);
+    postcard::to_slice(&parts, &mut last[..SUM]).map_err(|_| RegionError::Damaged)?;
+    let ending = ending(&last[..SUM]);
+    last[SUM..].copy_from_slice(&ending);
     store.add(&last)?;
     Ok(edition)
+}
+
+/// The sum of what is last, and the mark.
+fn ending(last: &[u8]) -> [u8; END - SUM] {
+    let mut ending = [0; END - SUM];
+    ending[..8].copy_from_slice(&xxh3_64(last).to_le_bytes());
+    ending[8..].copy_from_slice(&MARK);
+    ending
 }
 
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {

@@ -58,14 +58,12 @@ pub struct Kind {
 #[derive(Serialize)]
 struct Lasting<'a> {
     ways: Vec<(u32, &'a [Shortcut])>,
-    once: &'a Once,
     names: &'a Names,
 }
 
 #[derive(Deserialize)]
 struct OwnedLasting {
     ways: Vec<(u32, Vec<Shortcut>)>,
-    once: Once,
     names: Names,
 }
 
@@ -94,13 +92,13 @@ impl Learnt {
         let known = (0..).zip(&self.known[..patterns.min(self.known.len())]);
         let ways = known.map(|(number, known)| (number, known.ways.as_slice()));
         let ways = ways.filter(|(_, ways)| !ways.is_empty()).collect();
-        Packed::of(&Lasting { ways, once: &self.once, names: &self.names }).ok()
+        Packed::of(&Lasting { ways, names: &self.names }).ok()
     }
 
     /// What was packed of a kind.
     fn unpack(kind: &Kind, packed: &Packed, patterns: usize) -> Option<Learnt> {
-        let OwnedLasting { ways, once, names } = packed.unpack().ok()?;
-        let mut learnt = Learnt { once, names, ..Learnt::nothing(kind.clone()) };
+        let OwnedLasting { ways, names } = packed.unpack().ok()?;
+        let mut learnt = Learnt { names, ..Learnt::nothing(kind.clone()) };
         learnt.known.resize_with(patterns, Known::default);
         for (number, ways) in ways {
             learnt.count += ways.len();
@@ -120,7 +118,7 @@ struct All {
     /// What is learnt is of this one, if the region is in a file.
     edition: Option<Edition>,
     learnt: Vec<Learnt>,
-    /// What other processes learnt and nobody has asked for yet.
+    /// What other processes learnt.
     recalled: Vec<(Kind, Packed)>,
     /// What is learnt is wanted by other processes,
     is_shared: bool,
@@ -167,8 +165,8 @@ impl Lessons {
         if let Some(own) = all.learnt.iter().position(|learnt| learnt.kind == kind) {
             return all.learnt.remove(own);
         }
-        let recalled = all.recalled.iter().position(|(other, _)| *other == kind);
-        let recalled = recalled.map(|recalled| all.recalled.remove(recalled).1);
+        let recalled = all.recalled.iter().find(|(other, _)| *other == kind);
+        let recalled = recalled.map(|(_, packed)| packed.clone());
         let patterns = all.edition.map_or(0, |edition| edition.patterns);
         drop(all);
         let unpacked = recalled.and_then(|packed| Learnt::unpack(&kind, &packed, patterns));
@@ -179,9 +177,10 @@ impl Lessons {
 impl Region {
     /// Keeps what a slice has learnt, if anybody may ask for it.
     pub(crate) fn keep_learnt(&self, learnt: Learnt) {
+        let keeps_decoded = self.keeps_decoded();
         let mut all = self.lessons.all();
         let is_there = all.learnt.iter().any(|other| other.kind == learnt.kind);
-        if !is_there && (all.is_shared || self.keeps_decoded()) {
+        if !is_there && (all.is_shared || keeps_decoded) {
             all.learnt.push(learnt);
         }
     }
@@ -208,8 +207,10 @@ impl Region {
         if !own().any(is_new) {
             return None;
         }
+        let is_told = |(kind, _): &&(Kind, Packed)| own().any(|own| own.kind == *kind);
+        let recalled = all.recalled.iter().filter(|recalled| !is_told(recalled));
         let own = own().map(|own| Some((own.kind.clone(), own.pack(edition.patterns)?)));
-        let recalled = all.recalled.iter().cloned().map(Some);
+        let recalled = recalled.cloned().map(Some);
         let kinds: Option<Vec<(Kind, Packed)>> = own.chain(recalled).take(MOST_KINDS).collect();
         let rest = postcard::to_stdvec(&(edition, kinds?)).ok()?;
         Some([&sum_of(&rest), rest.as_slice()].concat())

@@ -1,10 +1,8 @@
 //! Keys that were met before, or some of them: what comes once is not worth being remembered.
 
 use rustc_hash::FxHasher;
-use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
 
-#[derive(Serialize, Deserialize)]
 pub struct Once(Vec<u32>);
 
 impl Once {

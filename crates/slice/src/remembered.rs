@@ -10,6 +10,9 @@ use crate::store::Store;
 use std::fs::File;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// A file takes the place of another one if so much of it was decoded since: the rest is copied.
+const WORTH: usize = 8;
+
 /// None if nothing is to be remembered.
 #[derive(Default)]
 pub(crate) struct Remembered(Mutex<Option<Remembering>>);
@@ -40,14 +43,14 @@ impl Region {
         Ok(())
     }
 
-    /// The file has all that the region's own has; false if nothing was decoded. It may take that
+    /// The file has all that the region's own has; false if too little was decoded. It may take that
     /// one's place.
     pub fn finish_remembered(&self) -> Result<bool, RegionError> {
         let remembering = self.remembered.now().take();
         let Some(Remembering { mut store, mut chunks }) = remembering else {
             return Ok(false);
         };
-        if chunks.is_empty() {
+        if chunks.iter().flatten().count() * WORTH < self.chunks.len().max(1) {
             return Ok(false);
         }
         chunks.resize(self.chunks.len(), None);
@@ -73,24 +76,19 @@ impl Region {
     }
 
     /// A chunk was decoded.
-    pub(crate) fn remember(
-        &self,
-        number: usize,
-        packing: &mut Packing,
-        events: &Events,
-    ) -> Result<(), RegionError> {
+    pub(crate) fn remember(&self, number: usize, packing: &mut Packing, events: &Events) {
         let is_wanted = || {
             let remembering = self.remembered.now();
             let is_new = |all: &Remembering| all.chunks.get(number).is_none_or(Option::is_none);
             remembering.as_ref().is_some_and(is_new)
         };
         if !self.is_to_be_decoded(number) || !is_wanted() {
-            return Ok(());
+            return;
         }
-        let packed = packing.pack(events, self.patterns())?;
+        let packed = packing.pack(events, self.patterns());
         let mut remembering = self.remembered.now();
         if let Some(all) = &mut *remembering {
-            match Part::add(&packed, &mut all.store) {
+            match packed.and_then(|packed| Part::add(&packed, &mut all.store)) {
                 Ok(part) => {
                     let length = all.chunks.len().max(number + 1);
                     all.chunks.resize(length, None);
@@ -100,7 +98,6 @@ impl Region {
                 Err(_) => *remembering = None,
             }
         }
-        Ok(())
     }
 
     /// What happened in a chunk, and the patterns of its units, whoever knew these.

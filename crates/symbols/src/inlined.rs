@@ -96,8 +96,9 @@ fn source_of(unit: &Rc<Unit>, functions: &BTreeSet<usize>) -> Vec<(u64, Range<u6
             wanted.push((file, line));
         }
     }
-    let until =
-        |file, line: u64| begun[&file].range(line + 1..).next().copied().unwrap_or(u64::MAX);
+    let until = |file, line: u64| {
+        begun[&file].range(line..).find(|next| **next > line).map_or(u64::MAX, |next| *next)
+    };
     wanted.into_iter().map(|(file, line)| (file, line..until(file, line))).collect()
 }
 

@@ -76,6 +76,11 @@ impl Leaving {
         self.rows.iter().filter(move |(_, rows)| counts(rows)).map(|(address, _)| *address)
     }
 
+    /// The code that was executed last was the line's.
+    pub fn is_in_it(&self) -> bool {
+        self.is_in_it
+    }
+
     /// Whether any row begins at an address.
     pub fn has(&self, address: LinkAddress) -> bool {
         self.rows.contains_key(&address)

@@ -59,14 +59,14 @@ pub struct Args {
 }
 
 pub fn main(args: &Args) -> ExitCode {
-    let answered = if args.auto { auto::chop(args) } else { chop(args) };
-    match answered.map(|shown| shown.print(&args.view)) {
+    let told = if args.auto { auto::chop(args) } else { chop(args) };
+    match told {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.tell(),
     }
 }
 
-fn chop(args: &Args) -> Result<Shown, Failure> {
+fn chop(args: &Args) -> Result<(), Failure> {
     let (from, to) = args.from.as_deref().zip(args.to.as_deref()).expect("clap sees to it");
     let source: Source = from.parse().map_err(Failure::Misused)?;
     if args.words.len() > 1 {
@@ -75,7 +75,7 @@ fn chop(args: &Args) -> Result<Shown, Failure> {
     let words: Vec<String> =
         args.words.iter().map(String::as_str).chain([to]).map(str::to_owned).collect();
     let mut subject = Subject::of(&words, args.view.region.as_deref())?;
-    let found = Found::between(&mut subject, &source, args)?;
+    let mut found = Found::between(&mut subject, &source, args)?;
     if let Some(why) = found.nothing(from, to, &args.view) {
         return Err(no_answer(why));
     }
@@ -84,7 +84,9 @@ fn chop(args: &Args) -> Result<Shown, Failure> {
     if let Some(each) = each {
         shown.preface = each.preface(&args.view);
     }
-    Ok(shown)
+    // Nobody waits until what further slices need not find again is kept.
+    shown.print(&args.view);
+    Ok(())
 }
 
 /// Where an instruction is shown: where it is, or at the call that stands for it.
@@ -174,7 +176,7 @@ impl Found {
         Some(self.nowhere.clone().unwrap_or_else(nothing))
     }
 
-    fn shown(mut self, subject: &mut Subject, view: &ViewArgs) -> Result<Shown, Failure> {
+    fn shown(&mut self, subject: &mut Subject, view: &ViewArgs) -> Result<Shown, Failure> {
         let mut shown = self.lineage.shown(subject, "why.chop/1", &self.chop, view)?;
         if self.is_direct && self.chop.iter().all(|chop| chop.count == 0) {
             shown.left_out.push("nothing lies between: it is used there as it was".to_owned());

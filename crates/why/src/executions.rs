@@ -283,6 +283,11 @@ impl Within {
         left.map_or(Course::GoesOn, Course::of)
     }
 
+    /// Whether what its thread executed last is of it: else it was left, and perhaps not for good.
+    pub fn is_in_it(&self) -> bool {
+        self.leaving.is_in_it()
+    }
+
     /// From which of several statements that begin where the thread is now it is seen.
     pub fn see_from(&mut self, view: Option<u64>) {
         self.viewpoint.view = view;

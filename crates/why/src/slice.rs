@@ -13,6 +13,7 @@ pub mod shown;
 pub mod subject;
 mod text;
 pub mod traced;
+mod unfinished;
 mod values;
 mod ways;
 
@@ -52,41 +53,48 @@ pub struct Args {
 }
 
 pub fn main(args: &Args) -> ExitCode {
-    let answered = if args.load { load(args) } else { slice(args) };
-    match answered.map(|shown| shown.print(&args.view)) {
+    let told =
+        if args.load { load(args).map(|shown| shown.print(&args.view)) } else { slice(args) };
+    match told {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.tell(),
     }
 }
 
-fn slice(args: &Args) -> Result<Shown, Failure> {
-    let subject = Subject::of(&args.words, args.view.region.as_deref())?;
-    let recording = subject.recording.clone();
+fn slice(args: &Args) -> Result<(), Failure> {
+    let mut subject = Subject::of(&args.words, args.view.region.as_deref())?;
     let criterion = subject.criterion(&args.view)?;
-    let Some(name) = &args.save else {
-        return answer(args, &args.view, subject, &criterion);
+    let view = match args.save {
+        // What is kept has all lines: how many are shown may be another number each time.
+        Some(_) => ViewArgs { lines: usize::MAX, depth: None, ..args.view.clone() },
+        None => args.view.clone(),
     };
-    // What is kept has all lines: how many are shown may be another number each time.
-    let whole = ViewArgs { lines: usize::MAX, depth: None, ..args.view.clone() };
-    let shown = answer(args, &whole, subject, &criterion)?;
-    shown.save(&recording, name)?;
-    Ok(shown)
+    let mut lineage = None;
+    let shown = match args.forward {
+        true => forward(args, &view, &mut subject, &criterion)?,
+        false => {
+            let lineage = lineage.insert(Lineage::of(&subject, &criterion, &view)?);
+            backward(args, &view, &mut subject, lineage, &criterion)?
+        }
+    };
+    if let Some(name) = &args.save {
+        shown.save(&subject.recording, name)?;
+    }
+    // Nobody waits until what further slices need not find again is kept.
+    shown.print(&args.view);
+    Ok(())
 }
 
 /// The slice in the process that was asked about, and in those that it is a copy of.
-fn answer(
+fn backward(
     args: &Args,
     view: &ViewArgs,
-    mut subject: Subject,
+    subject: &mut Subject,
+    lineage: &mut Lineage,
     criterion: &Criterion,
 ) -> Result<Shown, Failure> {
-    let options = view.options();
-    if args.forward {
-        return forward(args, view, &mut subject, criterion);
-    }
-    let mut lineage = Lineage::of(&subject, criterion, view)?;
-    let slices = lineage.backward(&mut subject, criterion, None, options)?;
-    let mut shown = lineage.shown(&mut subject, SCHEMA, &slices, view)?;
+    let slices = lineage.backward(subject, criterion, None, view.options())?;
+    let mut shown = lineage.shown(subject, SCHEMA, &slices, view)?;
     shown.runs = args.kept(&slices[0]);
     if slices.iter().all(|slice| slice.count == 0) {
         let is_all = slices.iter().all(|slice| slice.pruned == 0 && slice.others_wrote == 0);

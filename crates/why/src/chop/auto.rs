@@ -9,7 +9,7 @@ use crate::progress;
 use crate::questions::{Failure, no_answer};
 use crate::reduce::answer::Answer;
 use crate::reduce::{self, SearchArgs};
-use crate::slice::shown::{Preface, Shown};
+use crate::slice::shown::Preface;
 use crate::slice::subject::Subject;
 use crate::trial;
 use serde_json::json;
@@ -31,7 +31,7 @@ pub struct ReductionArgs {
     pub how: trial::How,
 }
 
-pub fn chop(args: &Args) -> Result<Shown, Failure> {
+pub fn chop(args: &Args) -> Result<(), Failure> {
     let steps = progress::of_steps();
     let failing = Failing::of(args, &steps)?;
     let mut how = args.reduction.how.clone();
@@ -90,7 +90,8 @@ pub fn chop(args: &Args) -> Result<Shown, Failure> {
     if let Some(each) = each {
         shown.preface.extend(each.preface(&args.view));
     }
-    Ok(shown)
+    shown.print(&args.view);
+    Ok(())
 }
 
 /// How many lines of source there are of each.

@@ -113,7 +113,7 @@ impl Visits {
     /// The process has ended: which executions there were is known.
     fn end(&mut self, scene: &Scene) -> Then {
         for visit in &mut self.visits {
-            if let Some(mut within) = visit.within.take() {
+            if let Some(mut within) = visit.within.take().filter(Within::is_in_it) {
                 // It has ended within the line.
                 within.see_from(None);
                 visit.look(scene, &mut self.images, Some(&within), Some(LineMoment::Left));

@@ -3,6 +3,7 @@
 mod telling;
 
 use super::lines::Sources;
+use super::loader::Linking;
 use super::near;
 use super::predicate::Predicate;
 use super::shown::ViewArgs;
@@ -15,7 +16,6 @@ use crate::progress;
 use crate::questions::answer::{Answer, ValueSeen};
 use crate::questions::{self, Failure, Question, Stats, elsewhere, no_answer};
 use crate::recordings;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use why_record::position::{Moment, Position};
@@ -157,13 +157,14 @@ impl Subject {
                 self.question
             )));
         }
+        let Linking { code: pruned, binding } = self.left_aside(&view.prune)?;
         let criterion = Criterion {
             from: self.position(self.from)?.unwrap_or(0),
             until: self.position(self.until)?.unwrap_or(u64::MAX),
             // Why it came there, if no value is asked for.
             address: self.place.pc.filter(|_| self.answer.value.is_none()),
-            pruned: self.pruned(&view.prune)?,
-            binding: self.sources().linking().binding,
+            pruned,
+            binding,
             ..self.source()?
         };
         Ok(match &self.predicate {
@@ -202,10 +203,10 @@ impl Subject {
         position.map(Some).ok_or_else(missing)
     }
 
-    /// Code that is not looked into.
-    fn pruned(&self, names: &[String]) -> Result<Vec<Range<u64>>, Failure> {
+    /// What is not looked into: the linker, and more.
+    fn left_aside(&self, names: &[String]) -> Result<Linking, Failure> {
         let sources = self.sources();
-        let mut pruned = sources.linking().code;
+        let mut linking = sources.linking();
         for name in names {
             let found = sources.code_named(name);
             if found.is_empty() {
@@ -213,9 +214,9 @@ impl Subject {
                     "there is no function, source or mapped file {name}, so it cannot be pruned"
                 )));
             }
-            pruned.extend(found);
+            linking.code.extend(found);
         }
-        Ok(pruned)
+        Ok(linking)
     }
 
     /// Finds something in the trace, and is told how far that has come.

@@ -3,12 +3,13 @@
 use crate::images::Images;
 use crate::progress;
 use crate::replay::{self, How};
-use crate::slice::lasting::{FileId, Lasting};
+use crate::slice::lasting::{self, Lasting};
+use crate::slice::unfinished::{FileId, Unfinished};
 use crate::slice::ways::{Mapped, MappedWays};
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::IsTerminal;
+use std::io::{self, ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use why_engine::{EngineError, Look, Module, Observer, TraceReader};
@@ -21,6 +22,8 @@ use why_trace::shape::{Kind, Shape};
 
 /// How many instructions are packed together: what is decoded at once when slicing.
 const CHUNK: u64 = 2_000_000;
+
+const BUILD: &str = env!("WHY_BUILD");
 
 /// A traced process.
 pub struct Traced {
@@ -46,6 +49,8 @@ impl Traced {
 /// What is kept beside a trace.
 #[derive(Default, Serialize, Deserialize)]
 struct Beside {
+    /// By which build of `why` it was made: another one may see the same differently.
+    build: String,
     modules: Vec<KeptModule>,
     streams: Vec<(u64, String)>,
 }
@@ -79,14 +84,19 @@ impl KeptModule {
 /// The trace of a process, from its beginning to its end.
 pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineError> {
     let kept = Kept::of(recording, process);
-    if let Some(traced) = kept.open() {
-        return Ok(traced);
-    }
+    let unfinished = loop {
+        if let Some(traced) = kept.open() {
+            return Ok(traced);
+        }
+        if let Some(unfinished) = kept.create()? {
+            break unfinished;
+        }
+    };
     let failed = |what: String| EngineError::CannotStart { status: crate::FAILED, message: what };
-    let trace = kept.create()?;
+    let file = unfinished.file.try_clone().map_err(|source| kept.failed("creating", source))?;
     let mapped: Mapped = Arc::default();
     let program = recording.manifest()?.command.first().cloned().unwrap_or_default();
-    let (files, to) = (recording.path.clone(), Arc::new(Mutex::new(Some(trace.file))));
+    let (files, to) = (recording.path.clone(), Arc::new(Mutex::new(Some(file))));
     let modules = Arc::clone(&mapped);
     let readers = move |of: i32| -> Option<Box<dyn TraceReader>> {
         let file = to.lock().expect("no panic").take_if(|_| of == process)?;
@@ -106,12 +116,11 @@ pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineE
     let report = replay::run(recording, how)?;
     if let Some(error) = report.trace_lost {
         let error = std::io::Error::from_raw_os_error(error);
-        let path = trace.path.display();
-        return Err(failed(format!("the trace could not be written to {path}: {error}")));
+        return Err(kept.failed("writing", error));
     }
     let beside: Option<Beside> =
         report.answer.and_then(|answer| serde_json::from_value(answer).ok());
-    kept.finish(&trace.path, &beside.unwrap_or_default())?;
+    kept.finish(unfinished, &beside.unwrap_or_default())?;
     let traced = kept.open();
     let mut made =
         traced.ok_or_else(|| failed("the trace that was just written is damaged".into()))?;
@@ -121,20 +130,17 @@ pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineE
 
 /// What was kept of a process turned out to be damaged.
 pub fn forget(recording: &Recording, process: i32) {
+    let kept = Kept::of(recording, process);
     // What cannot be deleted is found damaged again, and told again.
-    let _ = std::fs::remove_file(Kept::of(recording, process).trace);
+    for path in [lasting::learnt(&kept.trace), kept.trace] {
+        let _ = std::fs::remove_file(path);
+    }
 }
 
 /// Where a trace is kept.
 struct Kept {
     trace: PathBuf,
     beside: PathBuf,
-}
-
-/// A trace that is being written.
-struct Unfinished {
-    file: File,
-    path: PathBuf,
 }
 
 impl Kept {
@@ -148,7 +154,10 @@ impl Kept {
     /// None if it was never made, or is damaged: it can be made again.
     fn open(&self) -> Option<Traced> {
         let beside = std::fs::read(&self.beside).ok()?;
-        let Beside { modules, streams } = serde_json::from_slice(&beside).ok()?;
+        let Beside { build, modules, streams } = serde_json::from_slice(&beside).ok()?;
+        if build != BUILD {
+            return None;
+        }
         let trace = File::open(&self.trace).ok()?;
         let was = FileId::from(trace.metadata().ok()?);
         let region = Arc::new(Region::open(trace).ok()?);
@@ -157,25 +166,30 @@ impl Kept {
         Some(Traced { region, modules, streams, is_new: false, _lasting })
     }
 
-    fn create(&self) -> Result<Unfinished, EngineError> {
-        let path = self.trace.with_extension("unfinished");
+    /// None if another process may have made it meanwhile.
+    fn create(&self) -> Result<Option<Unfinished>, EngineError> {
         let create = || {
             std::fs::create_dir_all(self.trace.parent().unwrap_or(Path::new(".")))?;
-            File::options().read(true).write(true).create(true).truncate(true).open(&path)
+            Unfinished::in_turn(self.trace.with_extension("unfinished"))
         };
-        let what = || format!("creating {}", path.display());
-        let file = create().map_err(|source| EngineError::System { what: what(), source })?;
-        Ok(Unfinished { file, path })
+        create().map_err(|source| self.failed("creating", source))
     }
 
-    fn finish(&self, unfinished: &Path, beside: &Beside) -> Result<(), EngineError> {
+    fn finish(&self, unfinished: Unfinished, beside: &Beside) -> Result<(), EngineError> {
         let text = serde_json::to_vec(beside).expect("plain data");
         let finish = || {
-            std::fs::write(&self.beside, text)?;
-            std::fs::rename(unfinished, &self.trace)
+            // That was of another one.
+            match std::fs::remove_file(lasting::learnt(&self.trace)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => std::fs::write(&self.beside, text)?,
+            }
+            unfinished.take_place(&self.trace)
         };
-        let what = || format!("keeping the trace as {}", self.trace.display());
-        finish().map_err(|source| EngineError::System { what: what(), source })
+        finish().map_err(|source| self.failed("keeping", source))
+    }
+
+    fn failed(&self, what: &str, source: io::Error) -> EngineError {
+        EngineError::System { what: format!("{what} the trace {}", self.trace.display()), source }
     }
 }
 
@@ -199,7 +213,8 @@ impl Observer for Mapping {
         let mapped = self.mapped.lock().expect("no panic");
         let modules = mapped.iter().map(KeptModule::from).collect();
         let streams = std::mem::take(&mut self.streams);
-        serde_json::to_value(Beside { modules, streams }).expect("plain data")
+        let build = BUILD.to_owned();
+        serde_json::to_value(Beside { build, modules, streams }).expect("plain data")
     }
 }
 

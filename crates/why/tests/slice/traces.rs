@@ -1,10 +1,10 @@
 //! Traces that are kept for further slices.
 
 use super::recorded::Recorded;
-use nix::fcntl::{Flock, FlockArg};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What depends on the whole of a trace of several chunks.
 const ASK: [&str; 2] = ["slice", "end:w"];
@@ -27,12 +27,14 @@ fn answer(recorded: &Recorded) -> Value {
     recorded.json(&ASK)["answer"].clone()
 }
 
-/// What is there besides the trace and what belongs to it.
-fn beside(trace: &Path) -> Vec<PathBuf> {
+/// What is there besides the trace, by how its name ends.
+fn beside(trace: &Path) -> Vec<String> {
     let files = fs::read_dir(trace.parent().unwrap()).unwrap();
-    let mut names: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
-    names.retain(|name| name != trace && name.extension().is_none_or(|kind| kind != "json"));
-    names
+    let names = files.map(|file| file.unwrap().path());
+    let ends = names.filter_map(|name| Some(name.extension()?.to_str().unwrap().to_owned()));
+    let mut ends: Vec<String> = ends.collect();
+    ends.sort();
+    ends
 }
 
 #[test]
@@ -48,7 +50,7 @@ fn what_a_slice_has_decoded_further_ones_need_not() {
     assert_eq!(answer(&recorded), first);
     // There was nothing more to do.
     assert_eq!(fs::read(&trace).unwrap(), decoded);
-    assert_eq!(beside(&trace), Vec::<PathBuf>::new());
+    assert_eq!(beside(&trace), ["json", "learnt"]);
     fs::write(&trace, packed).unwrap();
     assert_eq!(answer(&recorded), first);
 }
@@ -62,16 +64,75 @@ fn one_process_at_a_time_keeps_what_it_decodes() {
     // Another one does so.
     let unfinished = trace.with_extension("decoded");
     let other = File::create(&unfinished).unwrap();
-    let other = Flock::lock(other, FlockArg::LockExclusive).unwrap();
+    other.lock().unwrap();
     let first = answer(&recorded);
     assert_eq!(fs::read(&trace).unwrap(), packed);
     // It was killed meanwhile.
     drop(other);
-    fs::write(&unfinished, [0xa5; 1 << 20]).unwrap();
+    fs::write(&unfinished, vec![0xa5; 1 << 20]).unwrap();
     assert_eq!(answer(&recorded), first);
     assert_ne!(fs::read(&trace).unwrap(), packed);
-    assert_eq!(beside(&trace), Vec::<PathBuf>::new());
+    assert_eq!(beside(&trace), ["json", "learnt"]);
+    // Another one was killed when there was nothing left to decode.
+    fs::write(&unfinished, vec![0xa5; 1 << 20]).unwrap();
     assert_eq!(answer(&recorded), first);
+    assert_eq!(beside(&trace), ["json", "learnt"]);
+}
+
+#[test]
+fn one_process_at_a_time_makes_a_trace() {
+    let recorded = recorded();
+    let first = answer(&recorded);
+    let trace = trace(&recorded);
+    fs::remove_file(&trace).unwrap();
+    let unfinished = trace.with_extension("unfinished");
+    // Another one makes it, and is killed.
+    let other = File::create(&unfinished).unwrap();
+    other.lock().unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| answer(&recorded));
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!waiting.is_finished() && !trace.exists());
+        drop(other);
+        assert_eq!(waiting.join().unwrap(), first);
+    });
+    assert_eq!(beside(&trace), ["json", "learnt"]);
+}
+
+#[test]
+fn what_another_build_has_found_out_is_not_used() {
+    let recorded = recorded();
+    let first = answer(&recorded);
+    let trace = trace(&recorded);
+    let (beside, learnt) = (trace.with_extension("json"), trace.with_extension("learnt"));
+    let told = fs::read_to_string(&beside).unwrap();
+    let mut other: Value = serde_json::from_str(&told).unwrap();
+    other["build"] = "another".into();
+    fs::write(&beside, other.to_string()).unwrap();
+    // Nobody looks at what that had made.
+    fs::write(&trace, "of another build").unwrap();
+    fs::write(&learnt, "of another build").unwrap();
+    assert_eq!(answer(&recorded), first);
+    assert_eq!(fs::read_to_string(&beside).unwrap(), told);
+    assert_eq!(answer(&recorded), first);
+}
+
+#[test]
+fn what_slices_have_learnt_is_kept_if_it_is_whole() {
+    let recorded = recorded();
+    let first = answer(&recorded);
+    let learnt = trace(&recorded).with_extension("learnt");
+    let whole = fs::read(&learnt).unwrap();
+    assert_eq!(answer(&recorded), first);
+    assert_eq!(fs::read(&learnt).unwrap(), whole);
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 1;
+    for other in [damaged, whole[..whole.len() / 2].to_vec(), Vec::new()] {
+        fs::write(&learnt, &other).unwrap();
+        assert_eq!(answer(&recorded), first);
+        assert_ne!(fs::read(&learnt).unwrap(), other);
+        assert_eq!(answer(&recorded), first);
+    }
 }
 
 /// Damages what is first in a trace, chunks that were decoded or not.
@@ -87,7 +148,7 @@ fn a_trace_that_was_damaged_is_made_anew() {
         fs::write(&trace, bytes).unwrap();
         let said = recorded.refused(&ASK, 1);
         assert!(said.contains("ask again, and it is made anew"), "{said}");
-        assert!(!trace.exists() && beside(&trace).is_empty());
+        assert_eq!((trace.exists(), beside(&trace)), (false, vec!["json".to_owned()]));
         let anew = answer(&recorded);
         assert_eq!(*first.get_or_insert(anew.clone()), anew);
     }
