@@ -28,6 +28,7 @@ pub use cells::Cell;
 use iced_x86::{Instruction, InstructionInfo, InstructionInfoFactory};
 pub use lanes::{Lanes, Order};
 pub use parts::{Effects, Operand, Part, Place, Size};
+pub use syscalls::{MOST_ARGUMENTS, arguments};
 
 /// What an instruction does.
 pub fn effects(insn: &Instruction, factory: &mut InstructionInfoFactory) -> Effects {

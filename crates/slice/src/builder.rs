@@ -146,14 +146,16 @@ impl<W: Ways> Builder<W> {
         self.packed.push(self.store.add(&self.packer.finish()?)?);
         // What is learnt early needs not be followed again, and to learn takes its time.
         if self.packed.len().is_power_of_two() {
-            self.learn_targets();
+            self.learn_what_was_seen();
         }
         Ok(())
     }
 
-    /// From now on ways are those by which jumps were seen to lead.
-    fn learn_targets(&mut self) {
-        let changed = self.ways.learn_targets(&self.following.take_targets());
+    /// From now on ways are those by which jumps were seen to lead, and calls those that were made.
+    fn learn_what_was_seen(&mut self) {
+        let seen = self.following.take_seen();
+        let mut changed = self.ways.learn_targets(&seen.targets);
+        changed.extend(self.library.learn_arguments(&seen.arguments));
         let renewed = self.library.renew(&changed, &self.ways);
         for (number, unit) in self.again.renew(&renewed, &mut self.library, &self.shapes) {
             let first_id = self.by_id.partition_point(|(of, _)| *of < number);
@@ -164,7 +166,7 @@ impl<W: Ways> Builder<W> {
     pub fn finish(mut self) -> Result<Region, RegionError> {
         self.following.end();
         self.end_chunk()?;
-        self.learn_targets();
+        self.learn_what_was_seen();
         let mut followed = self.following.finish()?;
         followed.completions.finish();
         let chunks = followed.began.into_iter().zip(self.packed);

@@ -148,6 +148,7 @@ impl Course {
             (CALLED, [number, first, second, third, fourth, fifth]) => {
                 let caller = Creator { thread: self.number, call: self.thread.last };
                 let arguments = [*first, *second, *third, *fourth, *fifth];
+                sink.called(*number);
                 let meaning = self.calls.made(caller, *number, arguments);
                 self.tell(self.number, meaning, sink);
             }

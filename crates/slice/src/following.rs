@@ -1,5 +1,6 @@
 //! The course of a run is followed on a thread of its own while its trace is packed.
 
+use crate::arguments::{Arguments, OfCall};
 use crate::calls::Told;
 use crate::course::{
     Completion, Completions, Course, Executed, Input, Moment, Room, Sink, Unknown,
@@ -39,8 +40,16 @@ enum Next {
     EndChunk,
     /// There are no more records.
     End,
-    /// Somebody asks for the targets of jumps that are new.
-    Targets(Sender<Vec<(u64, u64)>>),
+    /// Somebody asks for what was seen since this was asked the last time.
+    Seen(Sender<Seen>),
+}
+
+/// What the run tells of instructions.
+#[derive(Default)]
+pub struct Seen {
+    /// Jumps, each with a target.
+    pub targets: Vec<(u64, u64)>,
+    pub arguments: Vec<OfCall>,
 }
 
 /// What is known in the end, and was noted on the way.
@@ -56,6 +65,9 @@ pub struct Followed {
     pub completions: Completions,
     by_id: Vec<(usize, usize)>,
     targets: Targets,
+    arguments: Arguments,
+    /// The unit that was executed last, and how much of it.
+    last: (usize, usize),
     room: Room,
 }
 
@@ -92,11 +104,11 @@ impl Following {
         self.send(Next::EndChunk);
     }
 
-    /// Jumps, each with a target, that were not seen when this was asked the last time.
-    pub fn take_targets(&mut self) -> Vec<(u64, u64)> {
-        let (answer, targets) = channel();
-        self.send(Next::Targets(answer));
-        targets.recv().unwrap_or_default()
+    /// What was seen since this was asked the last time.
+    pub fn take_seen(&mut self) -> Seen {
+        let (answer, seen) = channel();
+        self.send(Next::Seen(answer));
+        seen.recv().unwrap_or_default()
     }
 
     /// There are no more records.
@@ -147,7 +159,11 @@ impl Followed {
                     followed.course.begin_chunk();
                 }
                 Next::End => followed.settle(),
-                Next::Targets(answer) => drop(answer.send(followed.targets.take_new())),
+                Next::Seen(answer) => {
+                    let targets = followed.targets.take_new();
+                    let arguments = followed.arguments.take_new();
+                    let _ = answer.send(Seen { targets, arguments });
+                }
             }
         }
         // There is none behind the last chunk.
@@ -166,19 +182,8 @@ impl Followed {
     }
 
     fn read(&mut self, mut batch: &[u64]) -> Result<(), Unknown> {
-        let Followed {
-            course,
-            units,
-            by_id,
-            room,
-            words,
-            targets,
-            moments,
-            inputs,
-            completions,
-            ..
-        } = self;
-        let noted = &mut Noted { units, words, targets, moments, inputs, completions };
+        let (course, by_id, room, mut noted) = self.parts();
+        let (units, noted) = (noted.units, &mut noted);
         while let [header, rest @ ..] = batch {
             let (slots, rest) = rest.split_at(*header as u32 as usize);
             course.read(header >> SLOT_BITS, slots, by_id, units, room, noted)?;
@@ -187,20 +192,31 @@ impl Followed {
         Ok(())
     }
 
+    /// What is followed, by which ids, in which room, and what is noted meanwhile.
+    fn parts(&mut self) -> (&mut Course, &[(usize, usize)], &mut Room, Noted<'_>) {
+        let Followed { course, by_id, room, .. } = self;
+        let Followed {
+            units, words, targets, arguments, last, moments, inputs, completions, ..
+        } = self;
+        let noted = Noted { units, words, targets, arguments, last, moments, inputs, completions };
+        (course, by_id, room, noted)
+    }
+
     /// Nothing more will be told of the last unit.
     fn settle(&mut self) {
-        let Followed { course, units, room, words, targets, moments, inputs, completions, .. } =
-            self;
-        let noted = &mut Noted { units, words, targets, moments, inputs, completions };
-        course.settle(units, room, noted);
+        let (course, _, room, mut noted) = self.parts();
+        course.settle(noted.units, room, &mut noted);
     }
 }
 
-/// Only moments, inputs, what threads synchronise by and where jumps led are of interest yet.
+/// Only moments, inputs, what threads synchronise by, what calls are and where jumps led are of interest
+/// yet.
 struct Noted<'a> {
     units: &'a [Unit],
     words: &'a mut Found,
     targets: &'a mut Targets,
+    arguments: &'a mut Arguments,
+    last: &'a mut (usize, usize),
     moments: &'a mut Vec<Moment>,
     inputs: &'a mut Vec<Input>,
     completions: &'a mut Completions,
@@ -212,10 +228,18 @@ impl Sink for Noted<'_> {
     fn executed(&mut self, executed: Executed<'_>) {
         let Executed { unit: number, thread, count, .. } = executed;
         self.targets.executed(self.units, thread, number, count);
+        *self.last = (number, count);
         let unit = &self.units[number];
         let end = unit.first_access[executed.count];
         for access in unit.atomics.iter().take_while(|access| **access < end) {
             self.words.add(&unit.plan.accesses[*access].at(executed.values));
+        }
+    }
+
+    fn called(&mut self, call: u64) {
+        let (number, count) = *self.last;
+        if let Some(unit) = self.units.get(number) {
+            self.arguments.called(unit, count, call);
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod across;
 mod again;
+mod arguments;
 pub mod backward;
 mod binding;
 pub mod births;

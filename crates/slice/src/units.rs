@@ -1,11 +1,12 @@
 //! What has to be known of a unit, found once for all of its records.
 
+use crate::arguments::OfCall;
 use crate::saves::{Changed, Keeping, Kept};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, Register};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use why_effects::{Effects, Lanes, Place, cells, effects};
+use why_effects::{Effects, Lanes, MOST_ARGUMENTS, Place, cells, effects};
 use why_trace::plan::{Plan, Planned, Start};
 use why_trace::shape::Shape;
 
@@ -113,11 +114,15 @@ pub struct Known {
     pub moves_stack: bool,
     /// Where the ways from a landing pad meet others.
     pub lands: Option<u64>,
+    /// How many a system call takes.
+    arguments: u8,
 }
 
 /// All instructions that are known.
 pub struct Library {
     pub all: Vec<Arc<Known>>,
+    /// By the addresses of system calls.
+    arguments: FxHashMap<u64, u8>,
     by_address: FxHashMap<u64, Vec<u32>>,
     factory: InstructionInfoFactory,
 }
@@ -198,6 +203,7 @@ pub struct Surrounding {
     may_meet: bool,
     lands: Option<u64>,
     keeps_vectors: bool,
+    arguments: u8,
 }
 
 impl Surrounding {
@@ -209,6 +215,7 @@ impl Surrounding {
             may_meet: ways.may_meet(at),
             lands: ways.lands(at),
             keeps_vectors: ways.keeps_vectors(at),
+            arguments: MOST_ARGUMENTS as u8,
         }
     }
 }
@@ -242,15 +249,16 @@ impl Known {
     }
 
     pub fn surrounding(&self) -> Surrounding {
-        let Known { turn, shown, may_meet, lands, keeps_vectors, .. } = *self;
-        Surrounding { turn, shown, may_meet, lands, keeps_vectors }
+        let Known { turn, shown, may_meet, lands, keeps_vectors, arguments, .. } = *self;
+        Surrounding { turn, shown, may_meet, lands, keeps_vectors, arguments }
     }
 }
 
 impl Default for Library {
     fn default() -> Library {
         let (all, by_address) = (Vec::new(), FxHashMap::default());
-        Library { all, by_address, factory: InstructionInfoFactory::new() }
+        let arguments = FxHashMap::default();
+        Library { all, arguments, by_address, factory: InstructionInfoFactory::new() }
     }
 }
 
@@ -265,8 +273,21 @@ impl Library {
         let mut there = there.map(|number| &self.all[*number as usize]);
         match there.find(|known| known.insn.eq_all_bits(insn)) {
             Some(known) => Arc::clone(known),
-            None => self.add(insn, surrounding()),
+            None => {
+                let arguments = self.arguments_at(insn.ip());
+                self.add(insn, Surrounding { arguments, ..surrounding() })
+            }
         }
+    }
+
+    fn arguments_at(&self, address: u64) -> u8 {
+        self.arguments.get(&address).copied().unwrap_or(MOST_ARGUMENTS as u8)
+    }
+
+    /// How many arguments system calls take: which instructions have to be renewed.
+    pub fn learn_arguments(&mut self, of_calls: &[OfCall]) -> impl Iterator<Item = u64> {
+        self.arguments.extend(of_calls.iter().copied());
+        of_calls.iter().map(|(address, _)| *address)
     }
 
     /// Looks at the surroundings of instructions at some addresses again. Those that have changed
@@ -276,7 +297,9 @@ impl Library {
         let numbers = addresses.iter().filter_map(|address| self.by_address.get(address));
         for number in numbers.flatten().copied().collect::<Vec<u32>>() {
             let known = self.numbered(number);
-            let (before, now) = (known.surrounding(), Surrounding::of(&known.insn, ways));
+            let arguments = self.arguments_at(known.address);
+            let now = Surrounding { arguments, ..Surrounding::of(&known.insn, ways) };
+            let before = known.surrounding();
             if now != before {
                 renewed.all.insert(number);
                 if (now.turn, now.lands) != (before.turn, before.lands) {
@@ -302,8 +325,11 @@ impl Library {
 
     /// An instruction, whatever is known of others.
     pub fn make(&mut self, number: u32, insn: &Instruction, surrounding: Surrounding) -> Known {
-        let Surrounding { turn, shown, may_meet, lands, keeps_vectors } = surrounding;
+        let Surrounding { turn, shown, may_meet, lands, keeps_vectors, arguments } = surrounding;
         let mut effects = effects(insn, &mut self.factory);
+        if usize::from(arguments) < MOST_ARGUMENTS {
+            effects = effects.with_arguments(arguments.into());
+        }
         if keeps_vectors {
             effects = effects.without_vectors();
         }
@@ -318,6 +344,7 @@ impl Library {
             keeps_vectors,
             moves_stack: moves_stack(&effects),
             lands,
+            arguments,
             effects,
         }
     }

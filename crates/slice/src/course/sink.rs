@@ -128,6 +128,9 @@ pub trait Sink {
     /// What was written last came from outside.
     fn read(&mut self, _input: Input) {}
 
+    /// The last instruction makes a system call, which has this number.
+    fn called(&mut self, _number: u64) {}
+
     /// A thread begins, or a call of one means something to others.
     fn told(&mut self, _told: Told) {}
 

@@ -1,5 +1,6 @@
 //! What system calls write to memory.
 
+use iced_x86::Register;
 use std::ops::Range;
 
 /// What a call has written, by the registers before it and what it returned.
@@ -45,6 +46,39 @@ pub fn wrote(
         call => panic!("what does call {call} write?"),
     };
     (size > 0).then_some(at..at.wrapping_add(size)).into_iter().collect()
+}
+
+/// Which registers a call is given, besides its number: those of its first arguments.
+pub fn given(call: u64) -> &'static [Register] {
+    use Register::{R8, R9, R10, RDI, RDX, RSI};
+    match call as i64 {
+        libc::SYS_sched_yield | libc::SYS_getpid | libc::SYS_gettid => &[],
+        libc::SYS_close
+        | libc::SYS_brk
+        | libc::SYS_exit
+        | libc::SYS_exit_group
+        | libc::SYS_pipe => &[RDI],
+        libc::SYS_munmap
+        | libc::SYS_fstat
+        | libc::SYS_clock_gettime
+        | libc::SYS_set_robust_list
+        | libc::SYS_pipe2 => &[RDI, RSI],
+        libc::SYS_read
+        | libc::SYS_write
+        | libc::SYS_ioctl
+        | libc::SYS_mprotect
+        | libc::SYS_madvise
+        | libc::SYS_getrandom
+        | libc::SYS_tgkill => &[RDI, RSI, RDX],
+        libc::SYS_rt_sigaction
+        | libc::SYS_rt_sigprocmask
+        | libc::SYS_newfstatat
+        | libc::SYS_rseq => &[RDI, RSI, RDX, R10],
+        // The trace tells it as the older `clone`.
+        libc::SYS_clone3 => &[RDI, RSI, RDX, R10, R8],
+        libc::SYS_mmap | libc::SYS_futex => &[RDI, RSI, RDX, R10, R8, R9],
+        call => panic!("what is call {call} given?"),
+    }
 }
 
 /// Where the kernel writes when the thread ends that a call is about to begin.

@@ -77,9 +77,8 @@ pub fn execute(m: &mut Machine<'_>) -> bool {
 
 /// What a system call is told.
 pub fn asked(m: &Machine<'_>) -> Sources {
-    use Register as R;
-    let told = [R::RAX, R::RDI, R::RSI, R::RDX, R::R10, R::R8, R::R9];
-    Sources::all(&told.iter().flat_map(|register| m.register(*register)).collect::<Value>())
+    let told = [Register::RAX].iter().chain(m.step.given);
+    Sources::all(&told.flat_map(|register| m.register(*register)).collect::<Value>())
 }
 
 /// What decided where a branch or a call led.

@@ -212,9 +212,13 @@ pub fn region(run: &Stepped, program: &Seen<'_>) -> Region {
         for wrote in &steps[length - 1].wrote {
             builder.record(WROTE, &[wrote.start, wrote.end - wrote.start]).unwrap();
         }
-        if let Some(created) = &steps[length - 1].creates {
+        let last = &steps[length - 1];
+        if let Some(created) = &last.creates {
             let (call, flags) = (libc::SYS_clone as u64, libc::CLONE_THREAD as u64);
             builder.record(CALLED, &[call, flags, created.stack, 0, 0, 0]).unwrap();
+        } else if last.insn.mnemonic() == Mnemonic::Syscall {
+            let call = last.before.value(Register::RAX);
+            builder.record(CALLED, &[call, 0, 0, 0, 0, 0]).unwrap();
         }
         at += length;
     }

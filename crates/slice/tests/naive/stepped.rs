@@ -58,6 +58,8 @@ pub struct Step {
     wide: Option<Wide>,
     /// What the kernel wrote to memory meanwhile.
     pub wrote: Vec<Range<u64>>,
+    /// The registers with arguments of a system call, for whichever of those that are made there has most.
+    pub given: &'static [Register],
     /// The thread that it created.
     pub creates: Option<Created>,
 }
@@ -153,6 +155,12 @@ pub fn stepped(source: &Path, options: &[&str]) -> Stepped {
         Run { image, threads: Vec::new(), begun: 1, steps: Vec::new(), decoded: HashMap::new() };
     run.begin(&program, if options.contains(&"-O0") { OLD_CPU } else { CPU });
     run.go_on();
+    let mut given: HashMap<u64, &'static [Register]> = HashMap::new();
+    for step in &run.steps {
+        let most = given.entry(step.insn.ip()).or_default();
+        *most = std::cmp::max_by_key(*most, step.given, |given| given.len());
+    }
+    run.steps.iter_mut().for_each(|step| step.given = given[&step.insn.ip()]);
     Stepped { image: run.image, landings, throws, steps: run.steps }
 }
 
@@ -297,10 +305,14 @@ impl Run {
             Mnemonic::Syscall => kernel::wrote(&before, registers.rax, |at| word(pid, at)),
             _ => Vec::new(),
         };
+        let given = match insn.mnemonic() {
+            Mnemonic::Syscall => kernel::given(before.rax),
+            _ => &[],
+        };
         let (before, after) = (Registers::of(&before), Registers::of(&registers));
         let creates = self.threads[index].creates.take();
         let wide = self.threads[index].wide.take();
-        self.steps.push(Step { thread: number, insn, before, after, wide, wrote, creates });
+        self.steps.push(Step { thread: number, insn, before, after, wide, wrote, given, creates });
     }
 
     /// A thread is begun by another one.
@@ -332,9 +344,10 @@ impl Run {
         let insn = self.insn(thread.registers.rip);
         let before = Registers::of(&thread.registers);
         let wrote = thread.cleared.map(|at| at..at + 4).into_iter().collect();
+        let given = kernel::given(thread.registers.rax);
         let (thread, creates) = (thread.number, None);
         let wide = None;
-        self.steps.push(Step { thread, insn, before, after: before, wide, wrote, creates });
+        self.steps.push(Step { thread, insn, before, after: before, wide, wrote, given, creates });
     }
 }
 
