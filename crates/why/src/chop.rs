@@ -6,6 +6,7 @@ mod each;
 mod failing;
 mod recorder;
 pub mod sources;
+mod streams;
 mod words;
 
 use crate::lineage::{Depending, Lineage};
@@ -16,6 +17,7 @@ use crate::slice::subject::Subject;
 use each::Each;
 use sources::Source;
 use std::process::ExitCode;
+use streams::Streams;
 use why_slice::partly::Partly;
 use why_slice::positions::Positions;
 use why_slice::reasons::{Reason, Why};
@@ -140,7 +142,7 @@ impl Found {
         if args.independent {
             let inputs = match source {
                 Source::Input(streams, _) => Source::Input(streams.clone(), None),
-                _ => Source::Input(sources::Streams::Named, None),
+                _ => Source::Input(Streams::Named, None),
             };
             // There may be no other input than the source.
             let of_input = lineage.forward(subject, &inputs, &criterion, None, bare)?.slices;

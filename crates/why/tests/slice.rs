@@ -7,6 +7,8 @@ mod chops;
 mod dependences;
 #[path = "slice/ends.rs"]
 mod ends;
+#[path = "slice/inputs.rs"]
+mod inputs;
 #[path = "slice/messages.rs"]
 mod messages;
 #[path = "slice/processes.rs"]

@@ -3,7 +3,8 @@
 use super::each::Each;
 use super::failing::Failing;
 use super::recorder;
-use super::sources::{Source, Streams};
+use super::sources::Source;
+use super::streams::Streams;
 use super::{Args, Found, shown_at};
 use crate::progress;
 use crate::questions::{Failure, no_answer};

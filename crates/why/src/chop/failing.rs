@@ -3,7 +3,8 @@
 use super::Args;
 use super::contents::{Piece, contents};
 use super::recorder;
-use super::sources::{NOTHING_READ, Source, Streams};
+use super::sources::{NOTHING_READ, Source};
+use super::streams::{Streams, resolved};
 use super::words::Words;
 use crate::questions::{Failure, no_answer};
 use crate::slice::traced;
@@ -41,7 +42,8 @@ impl Failing {
         let misused = |what: &str| Err(Failure::Misused(what.to_owned()));
         let command = &args.reduction.how.command;
         match (&source, command.as_slice(), args.words.as_slice()) {
-            (Source::Criterion(_) | Source::Input(_, Some(_)), ..) => misused(
+            (Source::Criterion(_) | Source::Input(_, Some(_)), ..)
+            | (Source::Input(Streams::One(_), None), ..) => misused(
                 "--auto reduces the whole input, an argument or a variable: --from input, arg:K or env:NAME",
             ),
             (_, [], []) => Failing::recorded(args, None, source, steps),
@@ -217,7 +219,8 @@ impl RecordedInput {
                 continue;
             };
             let path = directory.map_or(name.into(), |directory| directory.join(name));
-            match files.iter_mut().find(|(other, _)| *other == path) {
+            let file = resolved(&path, Path::new(""));
+            match files.iter_mut().find(|(other, _)| resolved(other, Path::new("")) == file) {
                 Some((_, pieces)) => pieces.push(piece),
                 None => files.push((path, vec![piece])),
             }

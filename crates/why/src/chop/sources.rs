@@ -1,14 +1,13 @@
 //! Where a chop begins.
 
+use super::streams::{STANDARD, Streams, resolved};
 use super::words::{Word, Words};
 use crate::questions::{Failure, no_answer};
 use crate::slice::subject::Subject;
-use crate::slice::traced::Traced;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use why_record::store::Recording;
-use why_slice::region::{Criterion, Input};
+use why_slice::region::Criterion;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -19,15 +18,6 @@ pub enum Source {
     Criterion(String),
 }
 
-/// Which of the streams that were read are the input.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Streams {
-    /// The standard input, and files that were named on the command line.
-    Named,
-    /// The standard input, and files with these paths, or below them.
-    Below(Vec<PathBuf>),
-}
-
 impl FromStr for Source {
     type Err = String;
 
@@ -35,16 +25,19 @@ impl FromStr for Source {
         if text == "input" {
             return Ok(Source::Input(Streams::Named, None));
         }
-        let no_range = |range: &str| {
-            format!("{range} are no bytes of the input: give FIRST-LAST, counted from 0 on, or one")
-        };
         match text.split_once(':') {
-            Some(("input", range)) => {
-                let (first, last) = range.split_once('-').unwrap_or((range, range));
-                let numbers = first.parse().ok().zip(last.parse().ok());
-                let numbers = numbers.filter(|(first, last): &(u64, u64)| first <= last);
-                let (first, last) = numbers.ok_or_else(|| no_range(range))?;
-                Ok(Source::Input(Streams::Named, Some(first..=last)))
+            Some(("input", rest)) => {
+                let (name, range) = match rest.rsplit_once(':') {
+                    Some((name, range)) => (Some(name), Some(range)),
+                    None if is_like_range(rest) => (None, Some(rest)),
+                    None => (Some(rest), None),
+                };
+                let named = |name: &str| match name {
+                    "" => Err(format!("{text} names no file: give input:FILE or input:FILE:0-9")),
+                    name => Ok(Streams::One(name.to_owned())),
+                };
+                let streams = name.map_or(Ok(Streams::Named), named)?;
+                Ok(Source::Input(streams, range.map(bytes).transpose()?))
             }
             Some(("arg", number)) => match number.parse() {
                 Ok(number) => Ok(Source::Argument(number)),
@@ -54,6 +47,21 @@ impl FromStr for Source {
             _ => Ok(Source::Criterion(text.to_owned())),
         }
     }
+}
+
+fn is_like_range(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit())
+        && text.chars().all(|char| char.is_ascii_digit() || char == '-')
+}
+
+/// Bytes of an input, from the first to the last.
+fn bytes(range: &str) -> Result<RangeInclusive<u64>, String> {
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let numbers = first.parse().ok().zip(last.parse().ok());
+    let numbers = numbers.filter(|(first, last): &(u64, u64)| first <= last);
+    numbers.map(|(first, last)| first..=last).ok_or_else(|| {
+        format!("{range} are no bytes of the input: give FIRST-LAST, counted from 0 on, or one")
+    })
 }
 
 /// What was found of a source in a process.
@@ -125,41 +133,21 @@ pub fn at_start(bytes: Range<u64>) -> Criterion {
     Criterion { memory: std::iter::once(bytes).collect(), ..Criterion::default() }
 }
 
-impl Streams {
-    /// What was read of them, in the order of time.
-    pub fn inputs<'a>(
-        &self,
-        recording: &Recording,
-        traced: &'a Traced,
-    ) -> Result<Vec<&'a Input>, Failure> {
-        let manifest = recording.manifest().map_err(no_answer)?;
-        let arguments = manifest.command.get(1..).unwrap_or_default();
-        let directory = Path::new(&manifest.directory);
-        let is_input = |input: &&Input| match (traced.stream(input.stream), self) {
-            // The standard input.
-            (None, _) => input.stream == 0,
-            (Some(name), Streams::Named) => {
-                arguments.iter().any(|argument| is_same_file(argument, name))
-            }
-            (Some(name), Streams::Below(paths)) => {
-                paths.iter().any(|path| directory.join(name).starts_with(path))
-            }
-        };
-        Ok(traced.region.inputs.iter().filter(is_input).collect())
-    }
-}
-
 fn input(
     subject: &Subject,
     streams: &Streams,
     range: Option<&RangeInclusive<u64>>,
 ) -> Result<Sought, Failure> {
-    let mut names: Vec<&str> = Vec::new();
+    let manifest = subject.recording.manifest().map_err(no_answer)?;
+    let file = |name: &str| resolved(name, Path::new(&manifest.directory));
+    // The files that were read, and by which name of several each was opened first.
+    let (mut files, mut names): (Vec<Option<PathBuf>>, Vec<&str>) = (Vec::new(), Vec::new());
     let (mut found, mut end) = (Vec::new(), 0);
     for input in streams.inputs(&subject.recording, &subject.traced)? {
-        let name = subject.traced.stream(input.stream).unwrap_or("standard input");
-        if !names.contains(&name) {
-            names.push(name);
+        let name = subject.traced.stream(input.stream);
+        if !files.contains(&name.map(file)) {
+            files.push(name.map(file));
+            names.push(name.unwrap_or(STANDARD));
         }
         let size = input.bytes.end - input.bytes.start;
         end = end.max(input.offset + size);
@@ -181,10 +169,15 @@ fn input(
         }
     }
     match (names.len(), found.is_empty()) {
-        (0, _) => Ok(Sought::NotHere(NOTHING_READ.to_owned())),
-        (2.., _) if range.is_some() => {
-            Err(no_answer(format!("which input is meant? There are several: {}", names.join(", "))))
-        }
+        (0, _) => Ok(Sought::NotHere(match streams {
+            Streams::One(name) => nothing_of(name, subject)?,
+            _ => NOTHING_READ.to_owned(),
+        })),
+        (2.., _) if range.is_some() => Err(no_answer(format!(
+            "which input is meant? There are several: {}; give its name, as in input:{}:0-9",
+            names.join(", "),
+            names[0]
+        ))),
         (_, true) => {
             let told = match end {
                 1 => "1 byte of it was".to_owned(),
@@ -199,16 +192,20 @@ fn input(
     }
 }
 
+/// Why there is nothing of an input that was named.
+fn nothing_of(name: &str, subject: &Subject) -> Result<String, Failure> {
+    let all = Streams::Named.inputs(&subject.recording, &subject.traced)?;
+    let mut names: Vec<&str> =
+        all.iter().map(|input| subject.traced.stream(input.stream).unwrap_or(STANDARD)).collect();
+    names.dedup();
+    Ok(match names.as_slice() {
+        [] => format!("the program read nothing of {name}"),
+        names => format!("the program read nothing of {name}; it read {}", names.join(", ")),
+    })
+}
+
 pub const NOTHING_READ: &str = "the program read neither its standard input nor a file that it \
      was given; say what it comes from: --from arg:K, env:NAME, or FILE:LINE:VARIABLE";
-
-/// Whether an argument names a file that was opened, or ends in its name, as `--in=FILE` does.
-pub fn is_same_file(argument: &str, opened: &str) -> bool {
-    let ends = |word: &str| Path::new(word).file_name() == Path::new(opened).file_name();
-    argument == opened
-        || argument.ends_with(opened) && !opened.is_empty()
-        || argument.contains('/') && ends(argument) && Path::new(opened).is_absolute()
-}
 
 #[cfg(test)]
 mod tests {
@@ -220,19 +217,14 @@ mod tests {
         assert_eq!("input".parse(), input(None));
         assert_eq!("input:3-5".parse(), input(Some(3..=5)));
         assert_eq!("input:3".parse(), input(Some(3..=3)));
+        let one = |name: &str, range| Ok(Source::Input(Streams::One(name.to_owned()), range));
+        assert_eq!("input:a.txt".parse(), one("a.txt", None));
+        assert_eq!("input:stdin:7".parse(), one("stdin", Some(7..=7)));
         assert_eq!("arg:1".parse(), Ok(Source::Argument(1)));
         assert_eq!("env:HOME".parse(), Ok(Source::Environment("HOME".to_owned())));
         assert_eq!("p.c:3:x".parse(), Ok(Source::Criterion("p.c:3:x".to_owned())));
-        for wrong in ["input:", "input:x", "input:5-3", "arg:", "arg:x"] {
+        for wrong in ["input:", "input::3", "input:a:x", "input:5-3", "arg:", "arg:x"] {
             assert!(wrong.parse::<Source>().is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn files_are_known_by_their_arguments() {
-        assert!(is_same_file("a.txt", "a.txt"));
-        assert!(is_same_file("--in=a.txt", "a.txt"));
-        assert!(is_same_file("./dir/a.txt", "/home/dir/a.txt"));
-        assert!(!is_same_file("-x", "/etc/passwd"));
     }
 }
