@@ -93,6 +93,8 @@ pub struct Criterion {
     pub thread: u64,
     pub cells: Vec<Range<Cell>>,
     pub memory: Vec<Range<u64>>,
+    /// Also what selected where that is, if what selects addresses counts.
+    pub addresses: Vec<Area>,
     /// Also what a forked process has of it, where this is the one that forked; of a slice forwards,
     /// where this is the forked one.
     pub inherited: Vec<Inherited>,
@@ -146,6 +148,7 @@ impl Default for Criterion {
             until: Position::MAX,
             pruned: Vec::new(),
             binding: Vec::new(),
+            addresses: Vec::new(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which instructions made a value: a region backwards.
 
-use crate::backward::{Dependences, Made};
+use crate::backward::{Area, Dependences, Made};
 use crate::binding::{Binding, End};
 use crate::births::{Births, Inherited};
 use crate::control::Position;
@@ -16,7 +16,7 @@ use crate::region::{Criterion, Only, Options, Region, RegionError, Slice};
 use crate::shortcuts::{Met, Shortcuts};
 use crate::units::{Known, Unit};
 use crate::waiting::{Aside, Waiting};
-use crate::wanted::{Wanted, Wanter};
+use crate::wanted::{Role, Wanted, Wanter};
 use iced_x86::Register;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -30,6 +30,14 @@ impl Region {
         criterion.cells.iter().for_each(|cells| wanted.want_cells(cells.clone()));
         criterion.memory.iter().for_each(|bytes| wanted.want_memory(bytes.clone()));
         criterion.inherited.iter().for_each(|inherited| inherited.want(&mut wanted));
+        if !options.thin {
+            wanted.turn_to_wanter(Wanter::default().with(Role::Address));
+            criterion.addresses.iter().for_each(|area| match area {
+                Area::Cells(cells) => wanted.want_cells(cells.clone()),
+                Area::Memory(bytes) => wanted.want_memory(bytes.clone()),
+            });
+            wanted.turn_to_wanter(Wanter::default());
+        }
         let (start, end) = (criterion.from, criterion.position);
         let dependences = Dependences { thin: options.thin };
         let mut noted = Noted {

@@ -84,6 +84,7 @@ pub fn understand(words: &[String]) -> Result<(Recording, Vec<Question<'_>>), Fa
     for text in texts {
         let (mut process, rest) = replay::choose_process(&recording, text).map_err(no_answer)?;
         let mut criterion = criterion::parse(rest).map_err(Failure::Misused)?;
+        let is_written = matches!(criterion, Criterion { place: Place::Written(..), value: None });
         if let Place::Written(stream, byte) = criterion.place {
             let named = (rest.len() < text.len()).then_some(process);
             let found = written::find(&recording, stream, byte, named)?;
@@ -91,7 +92,7 @@ pub fn understand(words: &[String]) -> Result<(Recording, Vec<Question<'_>>), Fa
             criterion.place = Place::Moment(Moment::At(found.position));
             criterion.value.get_or_insert(Value::Memory(found.at..found.at.saturating_add(1)));
         }
-        questions.push(Question { text, process, criterion, told: None });
+        questions.push(Question { text, process, criterion, is_written, told: None });
     }
     Ok((recording, questions))
 }
@@ -119,6 +120,8 @@ pub struct Question<'a> {
     pub text: &'a str,
     pub process: i32,
     pub criterion: Criterion,
+    /// Of a byte that is about to be written.
+    pub is_written: bool,
     told: Option<Told>,
 }
 

@@ -3,11 +3,15 @@
 
 use crate::excerpt::spans::{Part, Spans};
 use crate::questions::{Failure, no_answer};
+use iced_x86::Register;
 use std::collections::HashMap;
+use why_effects::cells;
 use why_record::event::{Event, Stream, Thread};
 use why_record::position::Position;
+use why_record::registers::NAMES;
 use why_record::store::Recording;
 use why_record::{Result, summary};
+use why_slice::backward::Area;
 
 /// Bytes that were written together.
 pub struct Written {
@@ -63,6 +67,24 @@ pub fn name(stream: Stream) -> (&'static str, &'static str) {
         Stream::Output => ("stdout", "output"),
         Stream::Error => ("stderr", "error"),
     }
+}
+
+/// What selects the bytes that a call is about to write, if it is one, by the registers then.
+pub fn selected_by(registers: &[u64]) -> Vec<Area> {
+    let of = |register: Register| Area::Cells(cells::of(register).expect("it is known"));
+    let value = |name: &str| {
+        let index = NAMES.iter().position(|known| *known == name);
+        index.and_then(|index| registers.get(index)).copied().unwrap_or_default()
+    };
+    let pointers = match value("rax").cast_signed() {
+        libc::SYS_writev | libc::SYS_pwritev | libc::SYS_pwritev2 => {
+            value("rdx").saturating_mul(size_of::<libc::iovec>() as u64)
+        }
+        libc::SYS_sendmsg => size_of::<libc::msghdr>() as u64,
+        _ => 0,
+    };
+    let at = value("rsi");
+    vec![of(Register::RSI), Area::Memory(at..at.saturating_add(pointers))]
 }
 
 fn by_process(recording: &Recording, process: Thread, of: Stream) -> Result<Vec<Written>> {

@@ -17,7 +17,7 @@ pub fn told(recording: &Recording, process: i32, absent: &Absent) -> Option<Stri
     let others = processes.iter().map(|other| other.pid).filter(|other| *other != process);
     let question = |process: i32| {
         let criterion = Criterion { place: Place::Code(code.clone(), None), value: None };
-        Question { text: "", process, criterion, told: None }
+        Question { text: "", process, criterion, is_written: false, told: None }
     };
     let mut questions: Vec<Question> = others.take(MOST).map(question).collect();
     ask(recording, &mut questions, false, &mut Stats::default()).ok()?;

@@ -16,11 +16,12 @@ use crate::progress;
 use crate::questions::answer::{Answer, ValueSeen};
 use crate::questions::{self, Failure, Question, Stats, elsewhere, no_answer};
 use crate::recordings;
+use crate::written;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use why_record::position::{Moment, Position};
 use why_record::store::Recording;
-use why_slice::region::{Criterion, Region, RegionError, Slice};
+use why_slice::region::{Criterion, Options, Region, RegionError, Slice};
 
 pub struct Subject {
     pub recording: Recording,
@@ -35,6 +36,8 @@ pub struct Subject {
     pub traced: Traced,
     /// Of a process that ended itself, by what it came to that.
     predicate: Option<Predicate>,
+    /// It is a byte that is about to be written.
+    is_written: bool,
     /// The program's own file.
     program: PathBuf,
     stats: Stats,
@@ -58,7 +61,7 @@ impl Subject {
         questions::ask(&recording, &mut questions, false, &mut stats)?;
         let mut questions = questions.into_iter();
         let question = questions.next().expect("there is one");
-        let text = question.text.to_owned();
+        let (text, is_written) = (question.text.to_owned(), question.is_written);
         let answered = |question: Question| {
             let process = question.process;
             let answer = question.into_answer();
@@ -100,6 +103,7 @@ impl Subject {
             until,
             traced,
             predicate: None,
+            is_written,
             program,
             stats,
             tracing,
@@ -168,6 +172,11 @@ impl Subject {
             ..self.source()?
         };
         Ok(match &self.predicate {
+            None if self.is_written && self.is_made_by_nobody(&criterion)? => Criterion {
+                address: self.place.pc,
+                addresses: written::selected_by(&self.answer.registers),
+                ..criterion
+            },
             None => criterion,
             // How it then ended is of no interest, but for the status.
             Some(Predicate { position, has_status, .. }) => Criterion {
@@ -178,6 +187,14 @@ impl Subject {
                 ..criterion
             },
         })
+    }
+
+    /// Whether the value was there from the beginning. Of one that was written as it was, nobody has
+    /// copied it: then the call that wrote it is the one that selected it.
+    fn is_made_by_nobody(&self, criterion: &Criterion) -> Result<bool, Failure> {
+        let thin = Options { thin: true, count_only: true, ..Options::default() };
+        let makers = self.traced.region.slice(criterion, thin).map_err(no_answer)?;
+        Ok(makers.count == 0)
     }
 
     /// The value, as where something else begins.

@@ -225,3 +225,20 @@ fn a_region_may_have_one_side() {
     let answer = recorded.json(&["slice", &made, "--forward", "--region", &until]);
     assert_eq!(recorded.comments(&answer), set(&["15"]));
 }
+
+#[test]
+fn what_was_written_as_it_was_depends_on_what_selected_it() {
+    let recorded = Recorded::new("selected.c", &["-g", "-O0"], &["7", "8"]);
+    for (byte, selected) in [("stdout:0", "chosen"), ("stderr:2", "part")] {
+        let comments = recorded.comments(&recorded.json(&["slice", byte]));
+        assert!(set(&["read", selected]).is_subset(&comments), "{byte}: {comments:?}");
+        assert!(!comments.contains("other"), "{byte}: {comments:?}");
+        let chop = recorded.json(&["chop", "--from=arg:1", "--to", byte]);
+        let comments = recorded.comments(&chop);
+        assert!(set(&["read", selected]).is_subset(&comments), "{byte}: {comments:?}");
+        let thin = recorded.json(&["slice", byte, "--thin"]);
+        assert_eq!(thin["answer"]["lines"], serde_json::json!([]), "{byte}");
+    }
+    let other = recorded.refused(&["chop", "--from=arg:2", "--to=stdout:0", "--data"], 1);
+    assert!(other.contains("nothing leads from arg:2"), "{other}");
+}
