@@ -125,6 +125,11 @@ impl Maker {
                 self.same(program)?;
                 scene.snapshot(&mut |event| self.same(event))?;
             }
+            Some(Purpose::Start { thread }) => {
+                let Position { event, ticks, .. } = scene.position;
+                self.begin(thread, (event, ticks), state.clone())?;
+                self.stop(0, Cause::Preempted, state)?;
+            }
             Some(Purpose::Begin { written, thread, calls }) => {
                 self.tell(scene, &written)?;
                 let Position { event, ticks, .. } = scene.position;

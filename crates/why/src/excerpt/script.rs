@@ -26,6 +26,8 @@ pub enum Item {
 pub enum Purpose {
     /// The process is a copy of one that executes this: what it has of that is told.
     Copied { program: Event },
+    /// The process is there, whatever it executes first.
+    Start { thread: Thread },
     /// A stretch begins: what was written by what was left out, and what comes of calls.
     Begin { written: Vec<Range<u64>>, thread: Thread, calls: Vec<Event> },
     /// It ends, after so many instructions.
@@ -95,6 +97,10 @@ impl Script {
         script.between(None)?;
         if !matches!(script.items.front(), Some(Item::Same(Event::Executed { .. }))) {
             script.begin_as_copy(recording, process)?;
+        }
+        if let Some(Current { span: Span { event, thread, .. }, .. }) = script.span {
+            let at = Position { event, ticks: 0, pc: None };
+            script.items.push_back(Item::Look(at, Purpose::Start { thread }));
         }
         Ok(script)
     }
