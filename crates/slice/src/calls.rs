@@ -83,9 +83,13 @@ impl Calls {
                 self.created.push(Created { by: caller, stack: second, cleared });
                 vec![What::Releases(Object::Birth(caller.call))]
             }
-            libc::SYS_write | libc::SYS_writev | libc::SYS_sendto | libc::SYS_sendmsg => {
-                self.channel(first).map(What::Releases).into_iter().collect()
-            }
+            // Whoever reads from what was closed sees that it is over.
+            libc::SYS_write
+            | libc::SYS_writev
+            | libc::SYS_sendto
+            | libc::SYS_sendmsg
+            | libc::SYS_shutdown
+            | libc::SYS_close => self.channel(first).map(What::Releases).into_iter().collect(),
             libc::SYS_kill
             | libc::SYS_tkill
             | libc::SYS_tgkill

@@ -133,6 +133,16 @@ static void until_pipe(void) {
     reads();
 }
 
+static void with_end(void) {
+    writes();
+    close(ends[1]);
+}
+static void until_end(void) {
+    char byte;
+    if (read(ends[0], &byte, 1) != 0) _exit(3);
+    reads();
+}
+
 static void with_events(void) {
     uint64_t one = 1;
     writes();
@@ -215,6 +225,7 @@ static const struct { const char *name; void (*other)(void), (*own)(void); } CAS
     {"once", with_once, until_once},
     {"pipe", with_pipe, until_pipe},
     {"sockets", with_pipe, until_pipe},
+    {"end of pipe", with_end, until_end},
     {"events", with_events, until_events},
     {"futex", with_futex, until_futex},
     {"signal", with_signal, until_signal},
@@ -241,7 +252,7 @@ int main(int count, char **arguments) {
     sem_init(&semaphore, 0, 0);
     signal(SIGUSR1, handler);
     reader = pthread_self();
-    if (!strcmp(name, "pipe") && pipe(ends)) return 3;
+    if (strstr(name, "pipe") && pipe(ends)) return 3;
     if (!strcmp(name, "sockets") && socketpair(AF_UNIX, SOCK_STREAM, 0, ends)) return 3;
     if (!strcmp(name, "events")) ends[0] = ends[1] = eventfd(0, 0);
     for (unsigned i = 0; i < sizeof CASES / sizeof *CASES; i++) {
