@@ -94,7 +94,8 @@ impl Image {
         if self.places_throughout.of(unit) {
             return start;
         }
-        let second = rows().find(|row| row.address > start.0 && row.line != 0);
+        // It may begin where the function does: then there is nothing in front of it.
+        let second = rows().skip(1).find(|row| row.line != 0);
         second.map_or(start, |row| LinkAddress(row.address))
     }
 }

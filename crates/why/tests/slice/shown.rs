@@ -1,6 +1,6 @@
 //! How slices are shown and kept.
 
-use super::recorded::{Recorded, set, text};
+use super::recorded::{LEVELS, Recorded, set, text};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -44,6 +44,15 @@ fn what_a_function_does_before_its_first_statement_is_not_shown() {
     for line in answer["answer"]["lines"].as_array().unwrap() {
         let number = line["line"].as_u64().unwrap() as usize;
         assert_ne!(source.lines().nth(number - 1), Some("{"), "{line}");
+    }
+}
+
+#[test]
+fn a_statement_that_its_function_begins_with_is_shown() {
+    for level in LEVELS {
+        let recorded = Recorded::new("short.c", &["-g", level], &[]);
+        let comments = recorded.comments(&recorded.json(&["slice", "crash"]));
+        assert_eq!(comments, set(&["made", "called", "added"]), "{level}");
     }
 }
 
