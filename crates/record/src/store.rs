@@ -63,7 +63,8 @@ impl Recording {
         for path in paths_for(program)? {
             match Recording::create(&path) {
                 Err(RecordError::System { source, .. })
-                    if source.kind() == std::io::ErrorKind::AlreadyExists => {}
+                    // It may also be where recordings are that is no directory.
+                    if source.kind() == std::io::ErrorKind::AlreadyExists && path.exists() => {}
                 done => return done,
             }
         }

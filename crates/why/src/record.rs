@@ -157,7 +157,12 @@ fn record(args: &Args) -> Result<Option<Ended>, EngineError> {
     region::check(from, until)
         .map_err(|message| EngineError::CannotStart { status: crate::FAILED, message })?;
     let recording = args.create()?;
-    let report = run(args, &recording.path, chaos)?;
+    let report = run(args, &recording.path, chaos).inspect_err(|error| {
+        // Nothing was executed, so there is nothing to keep.
+        if [126, 127].contains(&error.status()) {
+            let _ = std::fs::remove_dir_all(&recording.path);
+        }
+    })?;
     if let (Some(from), Some(missed)) = (from, &report.region_missed) {
         let what = format!("cannot delete {}", recording.path.display());
         std::fs::remove_dir_all(&recording.path).map_err(RecordError::system(what))?;
