@@ -111,6 +111,21 @@ fn the_newest_is_the_default_and_all_are_listed() {
 }
 
 #[test]
+fn nothing_is_kept_of_what_cannot_be_run_or_where_nothing_can_be() {
+    let setting = Setting::new();
+    for (program, status) in [("./missing", 127), ("/", 126)] {
+        assert_eq!(setting.run(&["record", "--", program]).status.code(), Some(status));
+    }
+    assert_eq!(text(&setting.run(&["ls"]).stdout), "");
+    let file = setting.path("file");
+    fs::write(&file, "").unwrap();
+    let mut record = setting.why(&["record", "--", "true"]);
+    let refused = record.env("WHY_DIR", &file).output().unwrap();
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(text(&refused.stderr).contains("cannot create the recording"), "{refused:?}");
+}
+
+#[test]
 fn the_tree_of_processes_is_told() {
     let setting = Setting::new();
     let script = "true | cat; (exit 3); exec sh -c 'kill -TERM $$'";

@@ -3,7 +3,7 @@
 use super::Args;
 use super::contents::{Piece, contents};
 use super::recorder;
-use super::sources::{NOTHING_READ, Source};
+use super::sources::Source;
 use super::streams::{Streams, resolved};
 use super::words::Words;
 use crate::questions::{Failure, no_answer};
@@ -226,7 +226,10 @@ impl RecordedInput {
             }
         }
         match (files.is_empty(), standard.is_empty()) {
-            (true, true) => Err(no_answer(NOTHING_READ)),
+            (true, true) => Err(no_answer(
+                "the program read neither its standard input nor a file that it was given; say what \
+                 is to be reduced: --from arg:K or env:NAME",
+            )),
             (true, false) => Ok(RecordedInput::Standard(standard)),
             (false, false) => {
                 let names: Vec<String> =

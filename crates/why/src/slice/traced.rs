@@ -88,10 +88,32 @@ pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineE
         if let Some(traced) = kept.open() {
             return Ok(traced);
         }
-        if let Some(unfinished) = kept.create()? {
-            break unfinished;
+        match kept.create() {
+            Ok(Some(unfinished)) => break unfinished,
+            Ok(None) => {}
+            Err(_) => return beside_recording(recording, process),
         }
     };
+    trace(recording, process, &kept, unfinished)
+}
+
+/// The recording may be one that nobody can write to: then each process that asks makes a trace of its
+/// own, which is gone when it ends.
+fn beside_recording(recording: &Recording, process: i32) -> Result<Traced, EngineError> {
+    let making = |source| EngineError::System { what: "making room for a trace".into(), source };
+    let room = tempfile::tempdir().map_err(making)?;
+    let kept = Kept::at(room.path(), process);
+    let nobody_else = "no other process knows of it";
+    let unfinished = kept.create().map_err(|error| kept.failed("creating", error))?;
+    trace(recording, process, &kept, unfinished.expect(nobody_else))
+}
+
+fn trace(
+    recording: &Recording,
+    process: i32,
+    kept: &Kept,
+    unfinished: Unfinished,
+) -> Result<Traced, EngineError> {
     let failed = |what: String| EngineError::CannotStart { status: crate::FAILED, message: what };
     let file = unfinished.file.try_clone().map_err(|source| kept.failed("creating", source))?;
     let mapped: Mapped = Arc::default();
@@ -145,7 +167,10 @@ struct Kept {
 
 impl Kept {
     fn of(recording: &Recording, process: i32) -> Kept {
-        let directory = recording.path.join("derived");
+        Kept::at(&recording.path.join("derived"), process)
+    }
+
+    fn at(directory: &Path, process: i32) -> Kept {
         let trace = directory.join(format!("trace-{process}"));
         let beside = directory.join(format!("trace-{process}.json"));
         Kept { trace, beside }
@@ -167,12 +192,9 @@ impl Kept {
     }
 
     /// None if another process may have made it meanwhile.
-    fn create(&self) -> Result<Option<Unfinished>, EngineError> {
-        let create = || {
-            std::fs::create_dir_all(self.trace.parent().unwrap_or(Path::new(".")))?;
-            Unfinished::in_turn(self.trace.with_extension("unfinished"))
-        };
-        create().map_err(|source| self.failed("creating", source))
+    fn create(&self) -> io::Result<Option<Unfinished>> {
+        std::fs::create_dir_all(self.trace.parent().unwrap_or(Path::new(".")))?;
+        Unfinished::in_turn(self.trace.with_extension("unfinished"))
     }
 
     fn finish(&self, unfinished: Unfinished, beside: &Beside) -> Result<(), EngineError> {

@@ -118,6 +118,17 @@ fn what_another_build_has_found_out_is_not_used() {
 }
 
 #[test]
+fn a_recording_that_cannot_be_written_to_is_sliced_without() {
+    let recorded = recorded();
+    let first = answer(&recorded);
+    let derived = trace(&recorded).parent().unwrap().to_owned();
+    fs::remove_dir_all(&derived).unwrap();
+    fs::write(&derived, "no directory").unwrap();
+    assert_eq!(answer(&recorded), first);
+    assert_eq!(fs::read_to_string(&derived).unwrap(), "no directory");
+}
+
+#[test]
 fn what_slices_have_learnt_is_kept_if_it_is_whole() {
     let recorded = recorded();
     let first = answer(&recorded);
