@@ -63,7 +63,7 @@ fn print(args: &Args) -> Result<bool, Failure> {
             }
             Err(absent) => {
                 all = false;
-                let elsewhere = elsewhere::told(&recording, question.process, &absent);
+                let elsewhere = elsewhere::told(&recording, question.process, &absent, &mut stats);
                 eprintln!("why: {absent}{}", elsewhere.unwrap_or_default());
             }
         }

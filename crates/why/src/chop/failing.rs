@@ -3,7 +3,7 @@
 use super::Args;
 use super::contents::{Piece, contents};
 use super::recorder;
-use super::sources::Source;
+use super::sources::{Source, arguments};
 use super::streams::{Streams, resolved};
 use super::words::Words;
 use crate::questions::{Failure, no_answer};
@@ -78,7 +78,7 @@ impl Failing {
                 let word = command.get(*number).map(|word| word.as_bytes().to_vec());
                 let text = word.ok_or_else(|| {
                     let count = command.len() - 1;
-                    no_answer(format!("the command has {count} arguments, and none {number}"))
+                    no_answer(format!("the command has {}, and none {number}", arguments(count)))
                 })?;
                 Failing::of_text(args, command.to_vec(), source, &text)
             }

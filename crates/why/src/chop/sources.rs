@@ -43,6 +43,7 @@ impl FromStr for Source {
                 Ok(number) => Ok(Source::Argument(number)),
                 Err(_) => Err(format!("{number} is no number of an argument; the first is 1")),
             },
+            Some(("env", "")) => Err("env: names no variable: give env:NAME".to_owned()),
             Some(("env", name)) => Ok(Source::Environment(name.to_owned())),
             _ => Ok(Source::Criterion(text.to_owned())),
         }
@@ -116,7 +117,7 @@ impl Source {
         match self {
             Source::Argument(number) => words.arguments.get(*number).ok_or_else(|| {
                 let count = words.arguments.len().saturating_sub(1);
-                no_answer(format!("the program had {count} arguments, and none {number}"))
+                no_answer(format!("the program had {}, and none {number}", arguments(count)))
             }),
             Source::Environment(name) => words.variable(name).ok_or_else(|| {
                 no_answer(format!("the program had no variable {name} in its environment"))
@@ -126,6 +127,10 @@ impl Source {
             }
         }
     }
+}
+
+pub fn arguments(count: usize) -> String {
+    if count == 1 { "one argument".to_owned() } else { format!("{count} arguments") }
 }
 
 /// Bytes that are there when the program begins.
@@ -223,7 +228,7 @@ mod tests {
         assert_eq!("arg:1".parse(), Ok(Source::Argument(1)));
         assert_eq!("env:HOME".parse(), Ok(Source::Environment("HOME".to_owned())));
         assert_eq!("p.c:3:x".parse(), Ok(Source::Criterion("p.c:3:x".to_owned())));
-        for wrong in ["input:", "input::3", "input:a:x", "input:5-3", "arg:", "arg:x"] {
+        for wrong in ["input:", "input::3", "input:a:x", "input:5-3", "arg:", "arg:x", "env:"] {
             assert!(wrong.parse::<Source>().is_err(), "{wrong}");
         }
     }

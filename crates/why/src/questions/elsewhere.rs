@@ -11,7 +11,12 @@ use why_record::summary;
 const MOST: usize = 16;
 
 /// Behind the message that a process never executed some code: those that did, if any.
-pub fn told(recording: &Recording, process: i32, absent: &Absent) -> Option<String> {
+pub fn told(
+    recording: &Recording,
+    process: i32,
+    absent: &Absent,
+    stats: &mut Stats,
+) -> Option<String> {
     let Absent::Never(code) = absent else { return None };
     let processes = summary::processes(recording).ok()?;
     let others = processes.iter().map(|other| other.pid).filter(|other| *other != process);
@@ -20,7 +25,7 @@ pub fn told(recording: &Recording, process: i32, absent: &Absent) -> Option<Stri
         Question { text: "", process, criterion, is_written: false, told: None }
     };
     let mut questions: Vec<Question> = others.take(MOST).map(question).collect();
-    ask(recording, &mut questions, false, &mut Stats::default()).ok()?;
+    ask(recording, &mut questions, false, stats).ok()?;
     let did = questions.iter().filter(|question| question.answer().is_ok());
     let did: Vec<String> = did.map(|question| question.process.to_string()).collect();
     let first = did.first()?;

@@ -228,7 +228,7 @@ impl Subject {
             let found = sources.code_named(name);
             if found.is_empty() {
                 return Err(Failure::NoAnswer(format!(
-                    "there is no function, source or mapped file {name}, so it cannot be pruned"
+                    "there is no function, source or mapped file {name:?}, so it cannot be pruned"
                 )));
             }
             linking.code.extend(found);
@@ -262,7 +262,7 @@ impl Subject {
 
 /// Why there is no answer, and where what was never executed was, or what was near it.
 fn explained(recording: &Recording, process: i32, absent: &Absent) -> String {
-    let elsewhere = elsewhere::told(recording, process, absent);
+    let elsewhere = elsewhere::told(recording, process, absent, &mut Stats::default());
     let near = || match absent {
         Absent::Never(code) => near(recording, process, code),
         Absent::Because(_) => String::new(),
