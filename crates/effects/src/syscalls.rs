@@ -32,7 +32,7 @@ const ARGUMENTS: [(u64, &str); 2] = [
          53203244345343453433651236444646321442442132155455\
          25453214236653345332535133666421564",
     ),
-    (424, "42643525332234345654342125444346444443466545"),
+    (424, "42643525332234345654342125444346444443366545"),
 ];
 
 /// How many arguments a call takes; as many as there may be if it is not known.
@@ -97,6 +97,7 @@ mod tests {
             (libc::SYS_pidfd_send_signal, 4),
             (libc::SYS_clone3, 2),
             (libc::SYS_futex_waitv, 5),
+            (libc::SYS_mseal, 3),
         ];
         for (number, expected) in known {
             assert_eq!(arguments(number as u64), expected, "{number}");

@@ -51,7 +51,8 @@ impl Image {
         // The brace may be on a line of its own. Of optimised code, statements may begin with the
         // function.
         let table = self.lines.of(&self.units, &unit);
-        let opens = table.within(start.0..start.0 + 1).next().map(|row| row.line);
+        let mut opening = table.within(start.0..start.0 + 1).filter(|row| row.is_of_line());
+        let opens = opening.next().map(|row| row.line);
         let opens =
             opens.filter(|line| Some(*line) == declared || !self.places_throughout.of(&unit));
         opens.is_some()
@@ -87,7 +88,8 @@ impl Image {
             return start;
         };
         let table = self.lines.of(&self.units, unit);
-        let rows = || table.within(stretch.clone());
+        // Another stretch may end where this one begins.
+        let rows = || table.within(stretch.clone()).filter(|row| row.is_of_line());
         if let Some(end) = rows().find(|row| row.prologue_end) {
             return LinkAddress(end.address);
         }
@@ -95,7 +97,7 @@ impl Image {
             return start;
         }
         // It may begin where the function does: then there is nothing in front of it.
-        let second = rows().skip(1).find(|row| row.line != 0);
+        let second = rows().nth(1);
         second.map_or(start, |row| LinkAddress(row.address))
     }
 }

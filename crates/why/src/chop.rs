@@ -141,7 +141,9 @@ impl Found {
         }
         if args.independent {
             let inputs = match source {
-                Source::Input(streams, _) => Source::Input(streams.clone(), None),
+                Source::Input(streams @ Streams::Below(_), _) => {
+                    Source::Input(streams.clone(), None)
+                }
                 _ => Source::Input(Streams::Named, None),
             };
             // There may be no other input than the source.

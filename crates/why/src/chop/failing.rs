@@ -10,6 +10,7 @@ use crate::questions::{Failure, no_answer};
 use crate::slice::traced;
 use crate::{recordings, replay};
 use indicatif::ProgressBar;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -42,10 +43,12 @@ impl Failing {
         let misused = |what: &str| Err(Failure::Misused(what.to_owned()));
         let command = &args.reduction.how.command;
         match (&source, command.as_slice(), args.words.as_slice()) {
-            (Source::Criterion(_) | Source::Input(_, Some(_)), ..)
-            | (Source::Input(Streams::One(_), None), ..) => misused(
+            (Source::Criterion(_) | Source::Input(_, Some(_)), ..) => misused(
                 "--auto reduces the whole input, an argument or a variable: --from input, arg:K or env:NAME",
             ),
+            (Source::Input(Streams::One(file), _), ..) => misused(&format!(
+                "--auto reduces one of several files if it is named: why chop --auto {file} -- COMMAND"
+            )),
             (_, [], []) => Failing::recorded(args, None, source, steps),
             (_, [], [name]) => Failing::recorded(args, Some(name), source, steps),
             (_, [], _) => {
@@ -212,17 +215,23 @@ impl RecordedInput {
         let inputs = Streams::Named.inputs(recording, &traced)?;
         let pieces = contents(recording, process, &traced.region, &inputs)?;
         let mut files: Vec<(PathBuf, Vec<&Piece>)> = Vec::new();
+        // There may be many pieces of a file, and several names.
+        let mut known: HashMap<&str, PathBuf> = HashMap::new();
         let mut standard = Vec::new();
         for piece in &pieces {
             let Some(name) = traced.stream(piece.stream) else {
                 standard.extend_from_slice(&piece.bytes);
                 continue;
             };
-            let path = directory.map_or(name.into(), |directory| directory.join(name));
-            let file = resolved(&path, Path::new(""));
-            match files.iter_mut().find(|(other, _)| resolved(other, Path::new("")) == file) {
+            let path = known.entry(name).or_insert_with(|| {
+                let path = directory.map_or(name.into(), |directory| directory.join(name));
+                let file = resolved(&path, Path::new(""));
+                let same = files.iter().find(|(other, _)| resolved(other, Path::new("")) == file);
+                same.map_or(path, |(other, _)| other.clone())
+            });
+            match files.iter_mut().find(|(other, _)| other == path) {
                 Some((_, pieces)) => pieces.push(piece),
-                None => files.push((path, vec![piece])),
+                None => files.push((path.clone(), vec![piece])),
             }
         }
         match (files.is_empty(), standard.is_empty()) {

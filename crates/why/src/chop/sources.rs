@@ -7,7 +7,7 @@ use crate::slice::subject::Subject;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use why_slice::region::Criterion;
+use why_slice::region::{Criterion, Input};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -144,16 +144,11 @@ fn input(
     range: Option<&RangeInclusive<u64>>,
 ) -> Result<Sought, Failure> {
     let manifest = subject.recording.manifest().map_err(no_answer)?;
-    let file = |name: &str| resolved(name, Path::new(&manifest.directory));
-    // The files that were read, and by which name of several each was opened first.
-    let (mut files, mut names): (Vec<Option<PathBuf>>, Vec<&str>) = (Vec::new(), Vec::new());
+    let inputs = streams.inputs(&subject.recording, &subject.traced)?;
+    let directory = Path::new(&manifest.directory);
+    let names = names(&inputs, subject, directory);
     let (mut found, mut end) = (Vec::new(), 0);
-    for input in streams.inputs(&subject.recording, &subject.traced)? {
-        let name = subject.traced.stream(input.stream);
-        if !files.contains(&name.map(file)) {
-            files.push(name.map(file));
-            names.push(name.unwrap_or(STANDARD));
-        }
+    for input in inputs {
         let size = input.bytes.end - input.bytes.start;
         end = end.max(input.offset + size);
         let (first, last) = match range {
@@ -175,7 +170,7 @@ fn input(
     }
     match (names.len(), found.is_empty()) {
         (0, _) => Ok(Sought::NotHere(match streams {
-            Streams::One(name) => nothing_of(name, subject)?,
+            Streams::One(name) => nothing_of(name, subject, directory)?,
             _ => NOTHING_READ.to_owned(),
         })),
         (2.., _) if range.is_some() => Err(no_answer(format!(
@@ -197,16 +192,30 @@ fn input(
     }
 }
 
+/// The names of what was read; of a file with several, the one by which it was opened first.
+fn names<'a>(inputs: &[&Input], subject: &'a Subject, directory: &Path) -> Vec<&'a str> {
+    let mut streams: Vec<u64> = inputs.iter().map(|input| input.stream).collect();
+    streams.sort_unstable();
+    streams.dedup();
+    let (mut files, mut names): (Vec<Option<PathBuf>>, Vec<&str>) = (Vec::new(), Vec::new());
+    for name in streams.into_iter().map(|stream| subject.traced.stream(stream)) {
+        let file = name.map(|name| resolved(name, directory));
+        if !files.contains(&file) {
+            files.push(file);
+            names.push(name.unwrap_or(STANDARD));
+        }
+    }
+    names
+}
+
 /// Why there is nothing of an input that was named.
-fn nothing_of(name: &str, subject: &Subject) -> Result<String, Failure> {
+fn nothing_of(name: &str, subject: &Subject, directory: &Path) -> Result<String, Failure> {
     let all = Streams::Named.inputs(&subject.recording, &subject.traced)?;
-    let mut names: Vec<&str> =
-        all.iter().map(|input| subject.traced.stream(input.stream).unwrap_or(STANDARD)).collect();
-    names.dedup();
-    Ok(match names.as_slice() {
-        [] => format!("the program read nothing of {name}"),
-        names => format!("the program read nothing of {name}; it read {}", names.join(", ")),
-    })
+    let read = match names(&all, subject, directory).join(", ") {
+        names if names.is_empty() => names,
+        names => format!("; it read {names}"),
+    };
+    Ok(format!("the program read nothing of {name}{read}"))
 }
 
 pub const NOTHING_READ: &str = "the program read neither its standard input nor a file that it \

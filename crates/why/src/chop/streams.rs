@@ -2,6 +2,7 @@
 
 use crate::questions::{Failure, no_answer};
 use crate::slice::traced::Traced;
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use why_record::store::Recording;
 use why_slice::region::Input;
@@ -29,19 +30,25 @@ impl Streams {
         let manifest = recording.manifest().map_err(no_answer)?;
         let arguments = manifest.command.get(1..).unwrap_or_default();
         let directory = Path::new(&manifest.directory);
-        let is_input = |input: &&Input| match (traced.stream(input.stream), self) {
-            (None, Streams::One(name)) => input.stream == 0 && name == STANDARD,
+        let is_input = |stream: u64| match (traced.stream(stream), self) {
+            (None, Streams::One(name)) => stream == 0 && name == STANDARD,
             // The standard input.
-            (None, _) => input.stream == 0,
+            (None, _) => stream == 0,
             (Some(opened), Streams::Named) => {
                 arguments.iter().any(|argument| is_named(argument, opened, directory))
             }
             (Some(opened), Streams::Below(paths)) => {
                 paths.iter().any(|path| directory.join(opened).starts_with(path))
             }
-            (Some(opened), Streams::One(name)) => is_named(name, opened, directory),
+            (Some(opened), Streams::One(name)) => {
+                resolved(name, directory) == resolved(opened, directory)
+            }
         };
-        Ok(traced.region.inputs.iter().filter(is_input).collect())
+        // There may be many reads of one.
+        let mut known: HashMap<u64, bool> = HashMap::new();
+        let mut is_of_one =
+            |input: &&Input| *known.entry(input.stream).or_insert_with(|| is_input(input.stream));
+        Ok(traced.region.inputs.iter().filter(|input| is_of_one(input)).collect())
     }
 }
 
