@@ -4,6 +4,6 @@
 use std::path::Path;
 
 fn main() {
-    let crates = why_stamp::below(Path::new("..")).into_iter().map(|path| path.join("src"));
+    let crates = why_stamp::within(Path::new("..")).into_iter().map(|path| path.join("src"));
     why_stamp::set("WHY_BUILD", crates.filter(|sources| sources.is_dir()));
 }

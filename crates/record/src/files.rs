@@ -92,6 +92,11 @@ impl Files {
     }
 
     /// Opens a file and makes sure that it is the one.
+    /// How large one is, if it is there.
+    pub fn size_of(&self, hash: Hash) -> Option<u64> {
+        Some(std::fs::metadata(self.path(hash)).ok()?.len())
+    }
+
     pub fn open(&self, hash: Hash) -> Result<File> {
         let path = self.path(hash);
         let reading = || RecordError::system(format!("cannot read {}", path.display()));

@@ -15,8 +15,8 @@ pub fn set(variable: &str, sources: impl IntoIterator<Item = PathBuf>) {
     println!("cargo::rustc-env={variable}={:016x}", hasher.finish());
 }
 
-/// All that lies below a directory, in the same order everywhere.
-pub fn below(directory: &Path) -> Vec<PathBuf> {
+/// What lies in a directory, in the same order everywhere.
+pub fn within(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).expect("the sources are here");
     let mut paths: Vec<PathBuf> =
         entries.map(|entry| entry.expect("a readable directory").path()).collect();
@@ -26,7 +26,7 @@ pub fn below(directory: &Path) -> Vec<PathBuf> {
 
 fn hash(path: &Path, hasher: &mut DefaultHasher) {
     if path.is_dir() {
-        below(path).iter().for_each(|path| hash(path, hasher));
+        within(path).iter().for_each(|path| hash(path, hasher));
     } else {
         std::fs::read(path).expect("a readable source").hash(hasher);
     }

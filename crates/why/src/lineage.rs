@@ -42,7 +42,7 @@ impl Lineage {
             let last = ancestors.last().map_or(subject, |ancestor| &ancestor.subject);
             let fork = Fork::of(&last.recording, last.process, last.event()).map_err(no_answer)?;
             let Some(fork) = fork else { return Ok(Lineage(ancestors)) };
-            let subject = last.elsewhere(fork.parent, fork.position)?;
+            let mut subject = last.elsewhere(fork.parent, fork.position)?;
             let call = subject.criterion(view)?;
             ancestors.push(Ancestor { subject, fork, call });
         }

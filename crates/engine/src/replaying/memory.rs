@@ -116,9 +116,12 @@ impl Supervisor {
             }
         }
         self.forget_modules(tid, &range);
-        if let (Source::File { offset, name, .. }, true) = (source, self.options.tool.traces()) {
+        if let (Source::File { hash, offset, name }, true) = (source, self.options.tool.traces()) {
             let (stream, offset) = (self.begin_stream(tid, None, name), *offset);
-            let bytes = range.clone();
+            // The rest of its last page is none of it.
+            let size = self.replayer(tid).files.size_of(*hash).unwrap_or(u64::MAX);
+            let bytes =
+                range.start..range.end.min(range.start.saturating_add(size - size.min(offset)));
             self.replayer(tid).untold_maps.push(Read { bytes, stream, offset });
         }
         if let Source::File { hash, offset, name } = source {

@@ -11,6 +11,7 @@ use super::traced::{self, Traced};
 use crate::criterion::{self, Code, Place};
 use crate::excerpt;
 use crate::executions::Absent;
+use crate::fork::Fork;
 use crate::images::Images;
 use crate::progress;
 use crate::questions::answer::{Answer, ValueSeen};
@@ -144,7 +145,7 @@ impl Subject {
     }
 
     /// What is looked for.
-    pub fn criterion(&self, view: &ViewArgs) -> Result<Criterion, Failure> {
+    pub fn criterion(&mut self, view: &ViewArgs) -> Result<Criterion, Failure> {
         let origins = &self.answer.origins;
         if self.answer.value.is_some() && origins.is_empty() {
             return Err(Failure::NoAnswer(format!(
@@ -171,8 +172,9 @@ impl Subject {
             binding,
             ..self.source()?
         };
+        let is_selected = self.is_written && self.is_made_by_nobody(&criterion, view)?;
         Ok(match &self.predicate {
-            None if self.is_written && self.is_made_by_nobody(&criterion)? => Criterion {
+            None if is_selected => Criterion {
                 address: self.place.pc,
                 addresses: written::selected_by(&self.answer.registers),
                 ..criterion
@@ -191,10 +193,22 @@ impl Subject {
 
     /// Whether the value was there from the beginning. Of one that was written as it was, nobody has
     /// copied it: then the call that wrote it is the one that selected it.
-    fn is_made_by_nobody(&self, criterion: &Criterion) -> Result<bool, Failure> {
-        let thin = Options { thin: true, count_only: true, ..Options::default() };
-        let makers = self.traced.region.slice(criterion, thin).map_err(no_answer)?;
-        Ok(makers.count == 0)
+    fn is_made_by_nobody(
+        &mut self,
+        criterion: &Criterion,
+        view: &ViewArgs,
+    ) -> Result<bool, Failure> {
+        let fork = || Fork::of(&self.recording, self.process, self.event()).map_err(no_answer);
+        // What a copy of a process has of that was made there; and what selects does not count then.
+        if view.thin || fork()?.is_some() {
+            return Ok(false);
+        }
+        let ever = Criterion { from: 0, ..criterion.clone() };
+        let options = Options { thin: true, count_only: true, ..view.options() };
+        let makers = self.timed(|region, watch| {
+            region.slice(&ever, Options { watch: Some(watch), ..options })
+        })?;
+        Ok(makers.count == 0 && makers.pruned == 0 && makers.others_wrote == 0)
     }
 
     /// The value, as where something else begins.

@@ -8,6 +8,7 @@ use crate::slice::unfinished::{FileId, Unfinished};
 use crate::slice::ways::{Mapped, MappedWays};
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ const CHUNK: u64 = 2_000_000;
 const BUILD: &str = env!("WHY_BUILD");
 
 /// A traced process.
+#[derive(Clone)]
 pub struct Traced {
     pub region: Arc<Region>,
     /// What was mapped where, the last one last.
@@ -34,11 +36,18 @@ pub struct Traced {
     streams: Vec<(u64, String)>,
     /// It was not there before.
     pub is_new: bool,
-    /// Keeps what others need not find again.
-    _lasting: Lasting,
+    /// Keeps what others need not find again, if it can.
+    _lasting: Option<Arc<Lasting>>,
 }
 
 impl Traced {
+    /// None if what is told beside it is damaged.
+    fn of(region: Arc<Region>, beside: Beside) -> Option<Traced> {
+        let Beside { modules, streams, .. } = beside;
+        let modules = modules.into_iter().map(KeptModule::module).collect::<Option<_>>()?;
+        Some(Traced { region, modules, streams, is_new: false, _lasting: None })
+    }
+
     /// The name of the file that a stream is of; the standard input has none.
     pub fn stream(&self, number: u64) -> Option<&str> {
         let found = self.streams.iter().find(|(stream, _)| *stream == number);
@@ -90,32 +99,52 @@ pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineE
         }
         match kept.create() {
             Ok(Some(unfinished)) => break unfinished,
+            // Another process may have made it meanwhile.
             Ok(None) => {}
-            Err(_) => return beside_recording(recording, process),
+            Err(error) if cannot_be_written_to(&error) => return made_here(recording, process),
+            Err(error) => return Err(kept.failed("creating", error)),
         }
     };
-    trace(recording, process, &kept, unfinished)
+    let file = unfinished.file.try_clone().map_err(|error| kept.failed("creating", error))?;
+    let beside = trace(recording, process, file)?;
+    kept.finish(unfinished, &beside)?;
+    kept.open().map(|traced| Traced { is_new: true, ..traced }).ok_or_else(damaged)
 }
 
-/// The recording may be one that nobody can write to: then each process that asks makes a trace of its
-/// own, which is gone when it ends.
-fn beside_recording(recording: &Recording, process: i32) -> Result<Traced, EngineError> {
+fn cannot_be_written_to(error: &io::Error) -> bool {
+    use ErrorKind::{AlreadyExists, NotADirectory, PermissionDenied, ReadOnlyFilesystem};
+    [AlreadyExists, NotADirectory, PermissionDenied, ReadOnlyFilesystem].contains(&error.kind())
+}
+
+thread_local! {
+    /// Traces beside which nothing can be kept, for as long as this command runs.
+    static MADE: RefCell<Vec<(PathBuf, i32, Traced)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The recording is one that nobody can write to: then each command makes a trace of its own.
+fn made_here(recording: &Recording, process: i32) -> Result<Traced, EngineError> {
+    let is_it =
+        |(of, number, _): &&(PathBuf, i32, Traced)| (of, *number) == (&recording.path, process);
+    let made = MADE.with_borrow(|all| all.iter().find(is_it).map(|(.., traced)| traced.clone()));
+    if let Some(made) = made {
+        return Ok(made);
+    }
     let making = |source| EngineError::System { what: "making room for a trace".into(), source };
-    let room = tempfile::tempdir().map_err(making)?;
-    let kept = Kept::at(room.path(), process);
-    let nobody_else = "no other process knows of it";
-    let unfinished = kept.create().map_err(|error| kept.failed("creating", error))?;
-    trace(recording, process, &kept, unfinished.expect(nobody_else))
+    let file = tempfile::tempfile().map_err(making)?;
+    let beside = trace(recording, process, file.try_clone().map_err(making)?)?;
+    let region = Region::open(file).map_err(|_| damaged())?;
+    let traced = Traced::of(Arc::new(region), beside).ok_or_else(damaged)?;
+    MADE.with_borrow_mut(|all| all.push((recording.path.clone(), process, traced.clone())));
+    Ok(Traced { is_new: true, ..traced })
 }
 
-fn trace(
-    recording: &Recording,
-    process: i32,
-    kept: &Kept,
-    unfinished: Unfinished,
-) -> Result<Traced, EngineError> {
-    let failed = |what: String| EngineError::CannotStart { status: crate::FAILED, message: what };
-    let file = unfinished.file.try_clone().map_err(|source| kept.failed("creating", source))?;
+fn damaged() -> EngineError {
+    let message = "the trace that was just written is damaged".to_owned();
+    EngineError::CannotStart { status: crate::FAILED, message }
+}
+
+/// Traces a process into a file: what there is to be known beside that.
+fn trace(recording: &Recording, process: i32, file: File) -> Result<Beside, EngineError> {
     let mapped: Mapped = Arc::default();
     let program = recording.manifest()?.command.first().cloned().unwrap_or_default();
     let (files, to) = (recording.path.clone(), Arc::new(Mutex::new(Some(file))));
@@ -137,17 +166,11 @@ fn trace(
         How { traced: true, look: Some(look), readers: Some(Arc::new(readers)), ..How::default() };
     let report = replay::run(recording, how)?;
     if let Some(error) = report.trace_lost {
-        let error = std::io::Error::from_raw_os_error(error);
-        return Err(kept.failed("writing", error));
+        let source = io::Error::from_raw_os_error(error);
+        return Err(EngineError::System { what: "writing the trace".into(), source });
     }
-    let beside: Option<Beside> =
-        report.answer.and_then(|answer| serde_json::from_value(answer).ok());
-    kept.finish(unfinished, &beside.unwrap_or_default())?;
-    let traced = kept.open();
-    let mut made =
-        traced.ok_or_else(|| failed("the trace that was just written is damaged".into()))?;
-    made.is_new = true;
-    Ok(made)
+    let beside = report.answer.and_then(|answer| serde_json::from_value(answer).ok());
+    Ok(beside.unwrap_or_default())
 }
 
 /// What was kept of a process turned out to be damaged.
@@ -167,10 +190,7 @@ struct Kept {
 
 impl Kept {
     fn of(recording: &Recording, process: i32) -> Kept {
-        Kept::at(&recording.path.join("derived"), process)
-    }
-
-    fn at(directory: &Path, process: i32) -> Kept {
+        let directory = recording.path.join("derived");
         let trace = directory.join(format!("trace-{process}"));
         let beside = directory.join(format!("trace-{process}.json"));
         Kept { trace, beside }
@@ -179,16 +199,16 @@ impl Kept {
     /// None if it was never made, or is damaged: it can be made again.
     fn open(&self) -> Option<Traced> {
         let beside = std::fs::read(&self.beside).ok()?;
-        let Beside { build, modules, streams } = serde_json::from_slice(&beside).ok()?;
-        if build != BUILD {
+        let beside: Beside = serde_json::from_slice(&beside).ok()?;
+        if beside.build != BUILD {
             return None;
         }
         let trace = File::open(&self.trace).ok()?;
         let was = FileId::from(trace.metadata().ok()?);
         let region = Arc::new(Region::open(trace).ok()?);
-        let modules = modules.into_iter().map(KeptModule::module).collect::<Option<_>>()?;
-        let _lasting = Lasting::of(&self.trace, was, &region);
-        Some(Traced { region, modules, streams, is_new: false, _lasting })
+        let lasting = Lasting::of(&self.trace, was, &region);
+        let traced = Traced::of(region, beside)?;
+        Some(Traced { _lasting: Some(Arc::new(lasting)), ..traced })
     }
 
     /// None if another process may have made it meanwhile.
@@ -200,11 +220,14 @@ impl Kept {
     fn finish(&self, unfinished: Unfinished, beside: &Beside) -> Result<(), EngineError> {
         let text = serde_json::to_vec(beside).expect("plain data");
         let finish = || {
-            // That was of another one.
-            match std::fs::remove_file(lasting::learnt(&self.trace)) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => std::fs::write(&self.beside, text)?,
+            // What is told beside it is of no other one.
+            for other in [lasting::learnt(&self.trace), self.trace.clone()] {
+                match std::fs::remove_file(other) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
             }
+            std::fs::write(&self.beside, text)?;
             unfinished.take_place(&self.trace)
         };
         finish().map_err(|source| self.failed("keeping", source))

@@ -23,10 +23,17 @@ impl Unfinished {
         }
     }
 
-    /// Waits for another process that makes it; none if that may have finished it.
+    /// Waits for another process that makes it, and says so; none if that may have finished it.
     pub fn in_turn(path: PathBuf) -> io::Result<Option<Unfinished>> {
         let file = Unfinished::open(&path)?;
-        let locked = file.lock();
+        let locked = match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                eprintln!("why: another process is making {}: waiting for it", path.display());
+                file.lock()
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+            Ok(()) => Ok(()),
+        };
         Unfinished::begun(path, file, locked)
     }
 

@@ -3,8 +3,10 @@
 use super::recorded::Recorded;
 use serde_json::Value;
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::Stdio;
 
 /// What depends on the whole of a trace of several chunks.
 const ASK: [&str; 2] = ["slice", "end:w"];
@@ -89,13 +91,18 @@ fn one_process_at_a_time_makes_a_trace() {
     // Another one makes it, and is killed.
     let other = File::create(&unfinished).unwrap();
     other.lock().unwrap();
-    std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| answer(&recorded));
-        std::thread::sleep(Duration::from_millis(300));
-        assert!(!waiting.is_finished() && !trace.exists());
-        drop(other);
-        assert_eq!(waiting.join().unwrap(), first);
-    });
+    let asking = [&ASK[..], &["--json", "--lines=1000"]].concat();
+    let mut waiting = recorded.command(&asking);
+    let mut waiting = waiting.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    let told = waiting.stderr.take().unwrap();
+    BufReader::new(told).read_line(&mut said).unwrap();
+    assert!(said.contains("waiting for it"), "{said}");
+    assert_eq!((trace.exists(), fs::metadata(&unfinished).unwrap().len()), (false, 0));
+    drop(other);
+    let output = waiting.wait_with_output().unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["answer"], first);
     assert_eq!(beside(&trace), ["json", "learnt"]);
 }
 
@@ -109,12 +116,17 @@ fn what_another_build_has_found_out_is_not_used() {
     let mut other: Value = serde_json::from_str(&told).unwrap();
     other["build"] = "another".into();
     fs::write(&beside, other.to_string()).unwrap();
-    // Nobody looks at what that had made.
-    fs::write(&trace, "of another build").unwrap();
     fs::write(&learnt, "of another build").unwrap();
+    let file = |path: &Path| fs::metadata(path).unwrap().ino();
+    // What is there would do, but nobody looks at it.
+    let was = fs::File::open(&trace).unwrap();
     assert_eq!(answer(&recorded), first);
+    assert_ne!(file(&trace), was.metadata().unwrap().ino());
     assert_eq!(fs::read_to_string(&beside).unwrap(), told);
+    assert_ne!(fs::read(&learnt).unwrap(), b"of another build");
+    let own = file(&trace);
     assert_eq!(answer(&recorded), first);
+    assert_eq!(file(&trace), own);
 }
 
 #[test]
