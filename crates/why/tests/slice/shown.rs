@@ -19,12 +19,7 @@ fn of_several_things_that_a_line_makes_the_wanted_one_is_told() {
     let recorded = Recorded::new("copies.c", &["-g", "-O0"], &[]);
     for criterion in ["end:sum", &format!("{}:own", recorded.place("of"))] {
         let answer = recorded.json(&["slice", criterion, "--thin"]);
-        let told = |comment: &str| {
-            let place = recorded.place(comment);
-            let lines = answer["answer"]["lines"].as_array().unwrap();
-            let line = lines.iter().find(|line| line["place"] == *place).unwrap();
-            format!("{} = {}", line["variable"].as_str().unwrap(), line["value"].as_str().unwrap())
-        };
+        let told = |comment: &str| recorded.made(&answer, comment).unwrap();
         assert_eq!(told("taken"), "own = 16", "{criterion}");
         assert_eq!(told("copied"), "other.second = 16", "{criterion}");
         assert_eq!(told("made"), "it.second = 16", "{criterion}");
@@ -47,15 +42,42 @@ fn what_a_function_does_before_its_first_statement_is_not_shown() {
     }
 }
 
+/// As wholes there were some things never, and others only later.
+#[test]
+fn of_something_larger_the_wanted_part_is_told() {
+    let recorded = Recorded::new("told.c", &["-g", "-O0"], &["12 34 56"]);
+    for (variable, comment, expected) in [
+        ("entry", "table", "table[2][0] = 5"),
+        ("letter", "words", "words = {\"one\", \"two\"}"),
+        ("closed", "shorter", "text = \"ab\""),
+        ("behind", "behind", "text[4] = 120 'x'"),
+    ] {
+        let criterion = format!("{}:{variable}", recorded.place("end"));
+        let answer = recorded.json(&["slice", &criterion, "--thin"]);
+        let told = recorded.made(&answer, comment);
+        assert_eq!(told.as_deref(), Some(expected), "{variable}");
+    }
+}
+
+#[test]
+fn what_has_nothing_in_it_is_not_told_instead_of_what_is_there() {
+    let recorded = Recorded::built("c++", "unwinding.cc", &["-g", "-O0"]);
+    recorded.record(&[]);
+    let answer = recorded.json(&["slice", "end:seen"]);
+    for (comment, name) in
+        [("held", "part._M_t._M_t._M_head_impl"), ("pushed", "all._M_impl._M_start")]
+    {
+        let told = recorded.made(&answer, comment).unwrap();
+        assert!(told.starts_with(&format!("{name} = 0x")), "{told}");
+    }
+}
+
 #[test]
 fn what_a_line_made_is_not_what_the_next_one_makes_of_it() {
     for level in ["-O0", "-O1", "-O2"] {
         let recorded = Recorded::new("made.c", &["-g", level], &[]);
-        let place = recorded.place("made");
         let answer = recorded.json(&["slice", "end:found"]);
-        let lines = answer["answer"]["lines"].as_array().unwrap();
-        let made = lines.iter().find(|line| line["place"] == place.as_str()).unwrap();
-        assert_eq!((&made["variable"], &made["value"]), (&"i".into(), &"6".into()), "{level}");
+        assert_eq!(recorded.made(&answer, "made").as_deref(), Some("i = 6"), "{level}");
     }
 }
 
