@@ -60,6 +60,16 @@ fn of_something_larger_the_wanted_part_is_told() {
 }
 
 #[test]
+fn what_a_call_makes_is_told_as_it_is_when_that_has_come_back() {
+    for level in ["-O0", "-O1"] {
+        let recorded = Recorded::new("told.c", &["-g", level, "-fno-builtin"], &["12 34 56"]);
+        let answer = recorded.json(&["slice", "stdout:0", "--data"]);
+        let told = recorded.made(&answer, "copied");
+        assert_eq!(told.as_deref(), Some("copy = \"12 34 56\""), "{level}");
+    }
+}
+
+#[test]
 fn what_has_nothing_in_it_is_not_told_instead_of_what_is_there() {
     let recorded = Recorded::built("c++", "unwinding.cc", &["-g", "-O0"]);
     recorded.record(&[]);
@@ -69,6 +79,17 @@ fn what_has_nothing_in_it_is_not_told_instead_of_what_is_there() {
     {
         let told = recorded.made(&answer, comment).unwrap();
         assert!(told.starts_with(&format!("{name} = 0x")), "{told}");
+    }
+}
+
+/// Where they lie nobody knows while an exception unwinds them.
+#[test]
+fn what_throws_is_not_told_to_have_made_variables_of_others() {
+    for level in ["-O0", "-O2"] {
+        let recorded = Recorded::built("c++", "unwinding.cc", &["-g", level]);
+        recorded.record(&[]);
+        let answer = recorded.json(&["slice", "end:seen"]);
+        assert_eq!(recorded.made(&answer, "thrown"), None, "{level}");
     }
 }
 
