@@ -1,6 +1,7 @@
 //! What is shown of a slice that was found: its lines with what they had made, and what is not shown.
 
 use super::Subject;
+use crate::executions::times;
 use crate::questions::answer::ValueSeen;
 use crate::questions::{Failure, no_answer};
 use crate::slice::file_names;
@@ -214,9 +215,9 @@ impl Subject {
         }
         if slice.others_wrote > 0 {
             left_out.push(format!(
-                "{} times it came to what another process had written to shared memory, which was \
-                 not looked into",
-                slice.others_wrote
+                "{} it came to what another process had written to shared memory, which was not \
+                 looked into",
+                times(slice.others_wrote)
             ));
         }
         if !slice.passed_over.is_empty() {
