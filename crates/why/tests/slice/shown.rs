@@ -34,11 +34,25 @@ fn what_a_function_does_before_its_first_statement_is_not_shown() {
     let comments = recorded.comments(&recorded.json(&["slice", "end:sum", "--thin"]));
     let all = ["made", "returned", "taken", "of", "called", "copied", "passed"];
     assert_eq!(comments, set(&all));
+    assert!(!shows_brace(&recorded, "end:sum"));
+}
+
+/// Whether a line is shown that has nothing but the brace that opens a function.
+fn shows_brace(recorded: &Recorded, criterion: &str) -> bool {
     let source = std::fs::read_to_string(&recorded.source).unwrap();
-    let answer = recorded.json(&["slice", "end:sum"]);
-    for line in answer["answer"]["lines"].as_array().unwrap() {
+    let answer = recorded.json(&["slice", criterion]);
+    answer["answer"]["lines"].as_array().unwrap().iter().any(|line| {
         let number = line["line"].as_u64().unwrap() as usize;
-        assert_ne!(source.lines().nth(number - 1), Some("{"), "{line}");
+        source.lines().nth(number - 1) == Some("{")
+    })
+}
+
+/// Of optimised code it has no end that is marked.
+#[test]
+fn a_brace_alone_is_not_shown_of_optimised_code() {
+    for level in ["-O1", "-O2"] {
+        let recorded = Recorded::new("weigh.c", &["-g", level], &[]);
+        assert!(!shows_brace(&recorded, "stdout:0"), "{level}");
     }
 }
 
