@@ -79,6 +79,12 @@ impl Image {
         own.len() == 1 && !others.is_empty()
     }
 
+    /// Whether code was made by a compiler that optimises, and so may mix what it makes of several
+    /// lines.
+    pub fn is_optimised(&self, address: LinkAddress) -> bool {
+        self.units.at(address).is_some_and(|unit| self.places_throughout.of(&unit))
+    }
+
     /// The address, or, if a function begins there, where its parameters are in place.
     pub(crate) fn behind_prologue(&self, address: LinkAddress) -> LinkAddress {
         let scopes = self.units.scopes(address);

@@ -83,6 +83,29 @@ fn what_a_call_makes_is_told_as_it_is_when_that_has_come_back() {
     }
 }
 
+/// A line may have its code in several places, of which only some follow each other.
+#[test]
+fn how_often_a_line_was_executed_is_told() {
+    for level in ["-O0", "-O1"] {
+        let recorded = Recorded::new("told.c", &["-g", level], &["12 34 56"]);
+        for options in [&["--data"][..], &["--data", "--all"], &[]] {
+            let times = |criterion: &str, comment: &str| {
+                let answer = recorded.json(&[&["slice", criterion], options].concat());
+                recorded.line(&answer, comment)["times"].as_u64().unwrap()
+            };
+            if level == "-O0" {
+                assert_eq!(
+                    (times("end:sum", "turns"), times("end:sum", "added")),
+                    (4, 4),
+                    "{options:?}"
+                );
+            }
+            let times = (times("end:parsed", "taken"), times("end:parsed", "parsed"));
+            assert_eq!(times, (3, 3), "{level} {options:?}");
+        }
+    }
+}
+
 #[test]
 fn what_has_nothing_in_it_is_not_told_instead_of_what_is_there() {
     let recorded = Recorded::built("c++", "unwinding.cc", &["-g", "-O0"]);

@@ -21,7 +21,7 @@ impl Subject {
     /// A slice in lines, with what they had made.
     pub fn shown(&mut self, answered: &Answered, view: &ViewArgs) -> Result<Shown, Failure> {
         let slice = answered.slice;
-        let lines = self.sources().fold(&slice.reasons);
+        let lines = self.sources().fold(&slice.reasons, self.traced.region.jumps());
         let count = view.how_many(lines.all.iter().map(|line| line.parent));
         let begun = Instant::now();
         let region = &self.traced.region;
