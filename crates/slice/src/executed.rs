@@ -2,6 +2,7 @@
 
 use crate::events::Happened;
 use crate::region::{Region, RegionError};
+use iced_x86::OpKind;
 use rustc_hash::FxHashMap;
 
 impl Region {
@@ -25,5 +26,14 @@ impl Region {
             &unit.instructions[..count]
         });
         Ok(instructions.map(|insn| insn.address).collect())
+    }
+
+    /// The jumps of code that is shown, as far as it was executed, each with where it may lead, if the
+    /// instruction says that.
+    pub fn jumps(&self) -> impl Iterator<Item = (u64, u64)> {
+        let all = self.units.iter().flat_map(|unit| &unit.instructions);
+        let jumps = all.filter_map(|known| Some((known.jumps_from()?, &known.insn)));
+        let direct = jumps.filter(|(_, insn)| insn.op0_kind() == OpKind::NearBranch64);
+        direct.map(|(from, insn)| (from, insn.near_branch_target()))
     }
 }

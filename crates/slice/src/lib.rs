@@ -48,6 +48,7 @@ pub mod races;
 pub mod reasons;
 pub mod region;
 mod remembered;
+pub mod returns;
 mod saves;
 mod search;
 mod shortcut;

@@ -238,6 +238,16 @@ impl Image {
         self.lines.of(&self.units, &unit).at(address)
     }
 
+    /// Where the row of the table of lines begins that holds at an address, and whether a statement
+    /// begins there.
+    pub fn row_begun(&self, address: LinkAddress) -> Option<(LinkAddress, bool)> {
+        let unit = self.units.at(address)?;
+        let table = self.lines.of(&self.units, &unit);
+        let mut rows = table.rows_at(address);
+        let begun = table.rows_at(address).next().filter(|row| !row.end)?.address;
+        Some((LinkAddress(begun), rows.any(|row| row.is_statement)))
+    }
+
     /// The line that a thread is in when it comes to an address.
     pub(crate) fn statement(&self, address: LinkAddress) -> Option<SourceLine> {
         let unit = self.units.at(address)?;

@@ -1,7 +1,9 @@
 //! Names for what is at an address or in a register: the way to it from a variable.
 
 use crate::evaluate::Origin;
+use crate::strings;
 use crate::types::Shape;
+use crate::units::DieRef;
 use crate::value::Value;
 use crate::{Expression, Frame, Memory, Modules, Viewpoint};
 
@@ -21,8 +23,33 @@ impl Value {
         (offset < self.size()?).then_some(offset)
     }
 
+    /// Whether there is nothing in it, as in classes that only have functions: what is at the same
+    /// address is something else then.
+    fn is_empty(&self, depth: usize) -> bool {
+        match self.shape() {
+            Shape::Record(record) if record.variants.is_none() && depth > 0 => {
+                let mut members = record.members.iter().map(|member| self.member(member));
+                members.all(|member| member.is_empty(depth - 1))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it is text, and a byte of it is among what is told of that.
+    fn is_text_with(&self, memory: &dyn Memory, element: &DieRef, row: u64, offset: u64) -> bool {
+        /// Longer text is not told as a whole.
+        const MOST: u64 = 4096;
+        let before = offset.checked_rem(row).unwrap_or(offset);
+        let start = self.address().map(|start| start.wrapping_add(offset - before));
+        strings::is_character(self.units(), element)
+            && before < MOST
+            && start
+                .and_then(|start| memory.read_exact(start, before as usize))
+                .is_some_and(|bytes| !bytes.contains(&0))
+    }
+
     /// The innermost part so many bytes behind its beginning.
-    fn part_at(self, name: String, offset: u64) -> Named {
+    fn part_at(self, memory: &dyn Memory, name: String, offset: u64) -> Named {
         let mut named = Named { name, value: self };
         let mut offset = offset;
         for _ in 0..MOST_DEPTH {
@@ -35,7 +62,7 @@ impl Value {
                     let parts = record.members.iter().map(|member| (member, value.member(member)));
                     let mut around = parts.filter_map(|(member, part)| {
                         let offset = part.around(at)?;
-                        Some((member, part, offset))
+                        (!part.is_empty(MOST_DEPTH)).then_some((member, part, offset))
                     });
                     let Some((member, part, inside)) = around.next() else { break };
                     // Of several in one byte nobody knows which one was meant.
@@ -48,15 +75,15 @@ impl Value {
                     };
                     (suffix, part, inside)
                 }
-                Shape::Array { element, counts } if counts.len() == 1 => {
-                    let size = value.units().size(&element).unwrap_or(0);
-                    // Text is told as a whole.
-                    if size == 1 {
+                Shape::Array { element, counts } => {
+                    let row = counts.last().copied().unwrap_or(0);
+                    if value.is_text_with(memory, &element, row, offset) {
                         break;
                     }
-                    let Some(index) = offset.checked_div(size) else { break };
-                    let part = value.part(element, index * size, None);
-                    (format!("[{index}]"), part, offset - index * size)
+                    let size = value.units().size(&element).unwrap_or(0);
+                    let Some(number) = offset.checked_div(size) else { break };
+                    let part = value.part(element, number * size, None);
+                    (indices(number, &counts), part, offset - number * size)
                 }
                 _ => break,
             };
@@ -78,7 +105,7 @@ impl Modules {
                 for variable in self.variables(memory, frame, function) {
                     let Ok(value) = variable.value else { continue };
                     if let Some(offset) = value.around(at) {
-                        return Some(value.part_at(variable.name, offset));
+                        return Some(value.part_at(memory, variable.name, offset));
                     }
                     pointers.push((variable.name, value));
                 }
@@ -98,11 +125,11 @@ impl Modules {
         let (module, name) = named?;
         let value = self.global(memory, module.range.start, &name)?.ok()?;
         let offset = value.around(at)?;
-        Some(value.part_at(name, offset))
+        Some(value.part_at(memory, name, offset))
     }
 
-    /// The variable of a function that a register holds, where the last instruction has just
-    /// written it.
+    /// The variable of a function of the program's own that a register holds, where the last
+    /// instruction has just written it.
     pub fn name_in_register(
         &self,
         memory: &dyn Memory,
@@ -114,11 +141,11 @@ impl Modules {
             let of_register = |o: &Origin| matches!(o, Origin::Register(r, _) if *r == register);
             !origins.is_empty() && origins.iter().all(of_register)
         };
-        let functions = self.called(frame).len();
+        let called = self.called(frame);
         let named = |view| {
-            let viewpoints =
-                (0..functions).map(|function| Viewpoint { view, ..Viewpoint::of(frame, function) });
-            let mut all = viewpoints.enumerate().flat_map(|(function, viewpoint)| {
+            let own = called.iter().enumerate().filter(|(_, called)| called.is_own);
+            let mut all = own.flat_map(|(function, _)| {
+                let viewpoint = Viewpoint { view, ..Viewpoint::of(frame, function) };
                 self.variables_seen_from(&viewpoint, memory, frame, function)
             });
             all.find_map(|variable| {
@@ -132,12 +159,23 @@ impl Modules {
     }
 }
 
+/// How the element is written that has a number in an array of one or several dimensions.
+fn indices(number: u64, counts: &[u64]) -> String {
+    let Some((_, inner)) = counts.split_first() else { return String::new() };
+    let (mut number, mut written) = (number, String::new());
+    for count in inner.iter().rev() {
+        written = format!("[{}]{written}", number.checked_rem(*count).unwrap_or(0));
+        number = number.checked_div(*count).unwrap_or(0);
+    }
+    format!("[{number}]{written}")
+}
+
 fn pointed_to(memory: &dyn Memory, pointers: Vec<(String, Value)>, at: u64) -> Option<Named> {
     pointers.into_iter().find_map(|(name, value)| {
         let target = value.pointed_to(memory).ok()??;
         let offset = target.around(at)?;
         let is_record = matches!(target.shape(), Shape::Record(_));
-        let Named { name: part, value } = target.part_at(String::new(), offset);
+        let Named { name: part, value } = target.part_at(memory, String::new(), offset);
         let name = match part.strip_prefix('.') {
             Some(member) if is_record => format!("{name}->{member}"),
             _ => format!("*{name}"),

@@ -1,7 +1,8 @@
 //! What a function does before its parameters are in place.
 
+use crate::lines::Row;
 use crate::units::DieRef;
-use crate::{Die, Image, LinkAddress, Unit};
+use crate::{Die, Image, LinkAddress, SourceLine, Unit};
 use gimli::constants as dw;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -46,18 +47,44 @@ impl Image {
             return false;
         };
         let Ok(entry) = unit.entry(offset) else { return false };
-        let Some(start) = self.start(&unit, &entry) else { return false };
-        let declared = entry.attr_value(dw::DW_AT_decl_line).and_then(|line| line.udata_value());
+        // Parts that are seldom executed may lie before it.
+        let start = self.function(address).or_else(|| self.start(&unit, &entry));
+        let Some(start) = start else { return false };
+        let table = self.lines.of(&self.units, &unit);
+        // Another stretch may end where this one begins.
+        let mut opening = table.within(start.0..start.0 + 1).filter(|row| row.is_of_line());
+        let opens = opening.next().map(|row| row.source());
+        let Some((file, line)) = opens else { return false };
+        let opening = SourceLine { file: table.file(file), line };
+        if self.line(address) != Some(opening) {
+            return false;
+        }
+        let declared = self.units.attribute(&unit, &entry, dw::DW_AT_decl_line);
+        let declared = declared.and_then(|(_, line)| line.udata_value());
         // The brace may be on a line of its own. Of optimised code, statements may begin with the
         // function.
-        let table = self.lines.of(&self.units, &unit);
-        let mut opening = table.within(start.0..start.0 + 1).filter(|row| row.is_of_line());
-        let opens = opening.next().map(|row| row.line);
-        let opens =
-            opens.filter(|line| Some(*line) == declared || !self.places_throughout.of(&unit));
-        opens.is_some()
-            && self.line(address).map(|line| line.line) == opens
-            && (start..self.skip_prologue(&unit, &entry, start)).contains(&address)
+        let may_begin_nothing = declared == Some(line) || !self.places_throughout.of(&unit);
+        may_begin_nothing && (start..self.skip_prologue(&unit, &entry, start)).contains(&address)
+            || declared.is_some_and(|declared| declared <= line)
+                && self.only_opens(&unit, &entry, (file, line))
+    }
+
+    /// Whether no statement begins in the line that a function begins with, but in others, as where
+    /// the brace that opens it ends that line.
+    fn only_opens(&self, unit: &Rc<Unit>, entry: &Die, opens: (u64, u64)) -> bool {
+        let table = self.lines.of(&self.units, unit);
+        let code = self.units.stretches(unit, entry);
+        let rows = code.iter().flat_map(|code| table.within(code.clone()));
+        let begun = rows.filter(|row| row.is_statement && row.is_of_line());
+        let is_own = |row: &&Row| row.source() == opens;
+        let (own, others): (Vec<&Row>, Vec<&Row>) = begun.partition(is_own);
+        own.len() == 1 && !others.is_empty()
+    }
+
+    /// Whether code was made by a compiler that optimises, and so may mix what it makes of several
+    /// lines.
+    pub fn is_optimised(&self, address: LinkAddress) -> bool {
+        self.units.at(address).is_some_and(|unit| self.places_throughout.of(&unit))
     }
 
     /// The address, or, if a function begins there, where its parameters are in place.

@@ -148,7 +148,8 @@ impl Counted {
     }
 }
 
-fn times(count: u64) -> String {
+/// How often something was.
+pub fn times(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 

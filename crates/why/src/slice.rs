@@ -12,6 +12,7 @@ mod races;
 pub mod shown;
 pub mod subject;
 mod text;
+mod times;
 pub mod traced;
 mod unfinished;
 mod values;

@@ -7,6 +7,7 @@
 use crate::criterion::Code;
 use crate::images::Images;
 use crate::slice::loader::{self, Linking};
+use crate::slice::times;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
@@ -14,7 +15,7 @@ use why_engine::Module;
 use why_slice::Role;
 use why_slice::backward::Area;
 use why_slice::reasons::{Reason, Via};
-use why_symbols::LineSearch;
+use why_symbols::{LineSearch, LinkAddress};
 
 /// A line of the slice.
 pub struct Line {
@@ -113,6 +114,10 @@ impl Kind {
 pub struct Sources<'a> {
     modules: Vec<why_symbols::Module>,
     known: HashMap<u64, usize>,
+    /// Those of code that was inlined.
+    called: HashSet<u64>,
+    /// Where the stretches begin that addresses are of.
+    begun: HashMap<u64, u64>,
     places: Vec<Place>,
     by_place: HashMap<Place, usize>,
     program: &'a Path,
@@ -121,8 +126,8 @@ pub struct Sources<'a> {
 impl<'a> Sources<'a> {
     pub fn new(modules: &[Module], images: &mut Images, program: &'a Path) -> Sources<'a> {
         let modules = modules.iter().rev().filter_map(|module| images.module(module)).collect();
-        let (known, places, by_place) = Default::default();
-        Sources { modules, known, places, by_place, program }
+        let (known, called, begun, places, by_place) = Default::default();
+        Sources { modules, known, called, begun, places, by_place, program }
     }
 
     /// The ranges of code that a name stands for: a mapped file, a source or a function.
@@ -190,11 +195,15 @@ impl<'a> Sources<'a> {
         self.place_of(address).told()
     }
 
-    fn place(&mut self, address: u64) -> usize {
+    /// The number of where an address is.
+    pub fn place(&mut self, address: u64) -> usize {
         if let Some(known) = self.known.get(&address) {
             return *known;
         }
-        let place = self.find(address);
+        let (place, is_called) = self.find(address);
+        if is_called {
+            self.called.insert(address);
+        }
         let next = self.places.len();
         let number = *self.by_place.entry(place.clone()).or_insert(next);
         if number == next {
@@ -204,16 +213,59 @@ impl<'a> Sources<'a> {
         number
     }
 
-    fn find(&self, address: u64) -> Place {
+    /// Where the stretch of its line begins that the code at an address is of. Where no statement
+    /// begins, it belongs to the one before.
+    pub fn begun(&mut self, address: u64) -> u64 {
+        if let Some(known) = self.begun.get(&address) {
+            return *known;
+        }
+        let begun = self.find_begun(address).unwrap_or(address);
+        self.begun.insert(address, begun);
+        begun
+    }
+
+    fn find_begun(&mut self, address: u64) -> Option<u64> {
+        let module = self.module(address)?.clone();
+        let place = self.place(address);
+        let entry = module.image.function(module.linked(address));
+        let (mut at, mut begun) = (module.linked(address), None);
+        while let Some((row, is_statement)) = module.image.row_begun(at) {
+            let start = module.mapped(row);
+            if self.place(start) == place {
+                begun = if is_statement { Some(start) } else { begun };
+            } else if begun.is_some() {
+                break;
+            }
+            if entry.is_none_or(|entry| row <= entry) {
+                break;
+            }
+            at = LinkAddress(row.0 - 1);
+        }
+        begun.or_else(|| entry.map(|entry| module.mapped(entry)))
+    }
+
+    /// Whether code was made by a compiler that optimises.
+    pub fn is_optimised(&self, address: u64) -> bool {
+        self.module(address).is_some_and(|module| module.image.is_optimised(module.linked(address)))
+    }
+
+    /// Whether code was inlined into the program's own and is not itself that.
+    pub fn is_called(&mut self, address: u64) -> bool {
+        self.place(address);
+        self.called.contains(&address)
+    }
+
+    /// Where an address is, and whether its code was inlined there.
+    fn find(&self, address: u64) -> (Place, bool) {
         let Some(module) = self.module(address) else {
-            return Place { function: None, source: None, module: None };
+            return (Place { function: None, source: None, module: None }, false);
         };
         let linked = module.linked(address);
         let functions = module.functions(linked);
         // What a function does before its first statement is to copy what it was called with.
         if module.image.is_in_prologue(linked) {
             let module = Some(module.short_name().to_owned());
-            return Place { function: None, source: None, module };
+            return (Place { function: None, source: None, module }, false);
         }
         let own = functions.iter().find(|called| called.is_own);
         let told = own.or(functions.last());
@@ -224,7 +276,8 @@ impl<'a> Sources<'a> {
         });
         let line = own.and_then(|called| called.line.clone());
         let source = line.map(|line| (line.file, line.line));
-        Place { function, source, module: Some(module.short_name().to_owned()) }
+        let is_called = own.is_some() && !functions[0].is_own;
+        (Place { function, source, module: Some(module.short_name().to_owned()) }, is_called)
     }
 
     /// The lines that some instructions are of, by their numbers; code of a program without
@@ -241,8 +294,8 @@ impl<'a> Sources<'a> {
         self.places[number].told()
     }
 
-    /// Folds the reasons of a slice to lines.
-    pub fn fold(mut self, reasons: &[Reason]) -> Lines {
+    /// Folds the reasons of a slice to lines; of code that jumps like that.
+    pub fn fold(mut self, reasons: &[Reason], jumps: impl Iterator<Item = (u64, u64)>) -> Lines {
         let places: Vec<usize> = reasons
             .iter()
             .map(|reason| self.place(reason.site.unwrap_or(reason.address)))
@@ -252,8 +305,7 @@ impl<'a> Sources<'a> {
         // For each place the reason that is nearest; the others count.
         let mut nearest: HashMap<usize, usize> = HashMap::new();
         let mut made: HashMap<usize, usize> = HashMap::new();
-        let mut times: HashMap<usize, u64> = HashMap::new();
-        let mut by_address: HashMap<(usize, u64), u64> = HashMap::new();
+        let times = times::of(&mut self, (reasons, &places), jumps);
         for (number, reason) in reasons.iter().enumerate() {
             let place = places[number];
             let best = nearest.entry(place).or_insert(number);
@@ -263,11 +315,6 @@ impl<'a> Sources<'a> {
             if matches!(reason.via, Via::Made(Area::Memory(_)) | Via::Wrote(_)) {
                 made.entry(place).or_insert(number);
             }
-            let own = if reason.site.is_none() { reason.times } else { 1 };
-            let of_address = by_address.entry((place, reason.address)).or_default();
-            *of_address = if reason.site.is_none() { *of_address + own } else { own };
-            let most = times.entry(place).or_default();
-            *most = (*of_address).max(*most);
         }
         let has_line = |place: usize| self.places[place].source.is_some();
         let mut chosen: Vec<usize> = nearest.values().copied().collect();

@@ -8,13 +8,15 @@ use why_engine::{EngineError, Look, Observer, Report, Scene, Then};
 use why_record::position::{Moment, Position};
 use why_record::store::Recording;
 use why_slice::backward::Area;
-use why_symbols::Modules;
+use why_symbols::{Frame, Modules};
 
-/// What was made, and when: right behind the instruction that made it.
+/// What was made, and when: right behind the instruction that made it, or, if that is told by a
+/// call, where the thread has come back from that.
 pub struct Asked {
     pub moment: Position,
     pub thread: u64,
     pub area: Area,
+    pub call: Option<u64>,
 }
 
 /// A variable as it was.
@@ -93,14 +95,34 @@ fn seen(scene: &Scene, modules: &Modules, asked: &Asked) -> Option<Seen> {
         true => modules.backtrace(memory, innermost(scene)).frames,
         false => Vec::new(),
     };
-    let frames = &frames[..frames.len().min(FRAMES)];
+    let mut frames = asked.seen_from_line(frames);
+    frames.truncate(FRAMES);
     let named = match &asked.area {
-        Area::Memory(bytes) => modules.name_at(memory, frames, bytes.start)?,
+        Area::Memory(bytes) => modules.name_at(memory, &frames, bytes.start)?,
+        // What is there when a call has come back need not be what was made.
+        Area::Cells(_) if asked.call.is_some() => return None,
         Area::Cells(cells) => {
             modules.name_in_register(memory, frames.first()?, in_dwarf(cells.start)?)?
         }
     };
     Some(Seen { name: named.name, value: named.value.text(modules, memory) })
+}
+
+impl Asked {
+    /// The frames of those who have names for it: of the line's function, and of those that led
+    /// there. If the call is not among them, as where an exception is about to leave it, nobody
+    /// knows where they are.
+    fn seen_from_line(&self, mut frames: Vec<Frame>) -> Vec<Frame> {
+        /// No instruction is longer.
+        const LONGEST: u64 = 15;
+        let Some(call) = self.call else { return frames };
+        let is_behind = |frame: &Frame| (1..=LONGEST).contains(&frame.pc.wrapping_sub(call));
+        let line = frames.iter().position(is_behind).unwrap_or(frames.len());
+        frames.drain(..line);
+        // What is behind the call may be of another line.
+        frames.iter_mut().take(1).for_each(|line| line.is_exact = false);
+        frames
+    }
 }
 
 /// The number in DWARF of the register that a byte is of.

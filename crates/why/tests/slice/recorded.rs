@@ -101,6 +101,21 @@ impl Recorded {
         numbers.filter_map(comment).collect()
     }
 
+    /// The line of an answer that has a comment.
+    pub fn line<'a>(&self, answer: &'a Value, comment: &str) -> &'a Value {
+        let place = self.place(comment);
+        let mut lines = answer["answer"]["lines"].as_array().unwrap().iter();
+        lines
+            .find(|line| line["place"] == *place)
+            .unwrap_or_else(|| panic!("{comment}: {answer:#}"))
+    }
+
+    /// What is told of the line that has a comment, if anything is.
+    pub fn made(&self, answer: &Value, comment: &str) -> Option<String> {
+        let line = self.line(answer, comment);
+        Some(format!("{} = {}", line["variable"].as_str()?, line["value"].as_str()?))
+    }
+
     /// The comments of the lines between which an answer has races: of the write and the read.
     pub fn races(&self, answer: &Value) -> Vec<(String, String)> {
         let source = std::fs::read_to_string(&self.source).unwrap();

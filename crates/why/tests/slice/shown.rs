@@ -19,12 +19,7 @@ fn of_several_things_that_a_line_makes_the_wanted_one_is_told() {
     let recorded = Recorded::new("copies.c", &["-g", "-O0"], &[]);
     for criterion in ["end:sum", &format!("{}:own", recorded.place("of"))] {
         let answer = recorded.json(&["slice", criterion, "--thin"]);
-        let told = |comment: &str| {
-            let place = recorded.place(comment);
-            let lines = answer["answer"]["lines"].as_array().unwrap();
-            let line = lines.iter().find(|line| line["place"] == *place).unwrap();
-            format!("{} = {}", line["variable"].as_str().unwrap(), line["value"].as_str().unwrap())
-        };
+        let told = |comment: &str| recorded.made(&answer, comment).unwrap();
         assert_eq!(told("taken"), "own = 16", "{criterion}");
         assert_eq!(told("copied"), "other.second = 16", "{criterion}");
         assert_eq!(told("made"), "it.second = 16", "{criterion}");
@@ -39,11 +34,99 @@ fn what_a_function_does_before_its_first_statement_is_not_shown() {
     let comments = recorded.comments(&recorded.json(&["slice", "end:sum", "--thin"]));
     let all = ["made", "returned", "taken", "of", "called", "copied", "passed"];
     assert_eq!(comments, set(&all));
+    assert!(!shows_brace(&recorded, "end:sum"));
+}
+
+/// Whether a line is shown that has nothing but the brace that opens a function.
+fn shows_brace(recorded: &Recorded, criterion: &str) -> bool {
     let source = std::fs::read_to_string(&recorded.source).unwrap();
-    let answer = recorded.json(&["slice", "end:sum"]);
-    for line in answer["answer"]["lines"].as_array().unwrap() {
+    let answer = recorded.json(&["slice", criterion]);
+    answer["answer"]["lines"].as_array().unwrap().iter().any(|line| {
         let number = line["line"].as_u64().unwrap() as usize;
-        assert_ne!(source.lines().nth(number - 1), Some("{"), "{line}");
+        source.lines().nth(number - 1) == Some("{")
+    })
+}
+
+/// Of optimised code it has no end that is marked.
+#[test]
+fn a_brace_alone_is_not_shown_of_optimised_code() {
+    for level in ["-O1", "-O2"] {
+        let recorded = Recorded::new("weigh.c", &["-g", level], &[]);
+        assert!(!shows_brace(&recorded, "stdout:0"), "{level}");
+    }
+}
+
+/// As wholes there were some things never, and others only later.
+#[test]
+fn of_something_larger_the_wanted_part_is_told() {
+    let recorded = Recorded::new("told.c", &["-g", "-O0"], &["12 34 56"]);
+    for (variable, comment, expected) in [
+        ("entry", "table", "table[2][0] = 5"),
+        ("letter", "words", "words = {\"one\", \"two\"}"),
+        ("closed", "shorter", "text = \"ab\""),
+        ("behind", "behind", "text[4] = 120 'x'"),
+    ] {
+        let criterion = format!("{}:{variable}", recorded.place("end"));
+        let answer = recorded.json(&["slice", &criterion, "--thin"]);
+        let told = recorded.made(&answer, comment);
+        assert_eq!(told.as_deref(), Some(expected), "{variable}");
+    }
+}
+
+#[test]
+fn what_a_call_makes_is_told_as_it_is_when_that_has_come_back() {
+    for level in ["-O0", "-O1"] {
+        let recorded = Recorded::new("told.c", &["-g", level, "-fno-builtin"], &["12 34 56"]);
+        let answer = recorded.json(&["slice", "stdout:0", "--data"]);
+        let told = recorded.made(&answer, "copied");
+        assert_eq!(told.as_deref(), Some("copy = \"12 34 56\""), "{level}");
+    }
+}
+
+/// A line may have its code in several places, of which only some follow each other.
+#[test]
+fn how_often_a_line_was_executed_is_told() {
+    for level in ["-O0", "-O1"] {
+        let recorded = Recorded::new("told.c", &["-g", level], &["12 34 56"]);
+        for options in [&["--data"][..], &["--data", "--all"], &[]] {
+            let times = |criterion: &str, comment: &str| {
+                let answer = recorded.json(&[&["slice", criterion], options].concat());
+                recorded.line(&answer, comment)["times"].as_u64().unwrap()
+            };
+            if level == "-O0" {
+                assert_eq!(
+                    (times("end:sum", "turns"), times("end:sum", "added")),
+                    (4, 4),
+                    "{options:?}"
+                );
+            }
+            let times = (times("end:parsed", "taken"), times("end:parsed", "parsed"));
+            assert_eq!(times, (3, 3), "{level} {options:?}");
+        }
+    }
+}
+
+#[test]
+fn what_has_nothing_in_it_is_not_told_instead_of_what_is_there() {
+    let recorded = Recorded::built("c++", "unwinding.cc", &["-g", "-O0"]);
+    recorded.record(&[]);
+    let answer = recorded.json(&["slice", "end:seen"]);
+    for (comment, name) in
+        [("held", "part._M_t._M_t._M_head_impl"), ("pushed", "all._M_impl._M_start")]
+    {
+        let told = recorded.made(&answer, comment).unwrap();
+        assert!(told.starts_with(&format!("{name} = 0x")), "{told}");
+    }
+}
+
+/// Where they lie nobody knows while an exception unwinds them.
+#[test]
+fn what_throws_is_not_told_to_have_made_variables_of_others() {
+    for level in ["-O0", "-O2"] {
+        let recorded = Recorded::built("c++", "unwinding.cc", &["-g", level]);
+        recorded.record(&[]);
+        let answer = recorded.json(&["slice", "end:seen"]);
+        assert_eq!(recorded.made(&answer, "thrown"), None, "{level}");
     }
 }
 
@@ -60,11 +143,8 @@ fn a_statement_that_its_function_begins_with_is_shown() {
 fn what_a_line_made_is_not_what_the_next_one_makes_of_it() {
     for level in ["-O0", "-O1", "-O2"] {
         let recorded = Recorded::new("made.c", &["-g", level], &[]);
-        let place = recorded.place("made");
         let answer = recorded.json(&["slice", "end:found"]);
-        let lines = answer["answer"]["lines"].as_array().unwrap();
-        let made = lines.iter().find(|line| line["place"] == place.as_str()).unwrap();
-        assert_eq!((&made["variable"], &made["value"]), (&"i".into(), &"6".into()), "{level}");
+        assert_eq!(recorded.made(&answer, "made").as_deref(), Some("i = 6"), "{level}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is shown of a slice that was found: its lines with what they had made, and what is not shown.
 
 use super::Subject;
+use crate::executions::times;
 use crate::questions::answer::ValueSeen;
 use crate::questions::{Failure, no_answer};
 use crate::slice::file_names;
@@ -14,12 +15,13 @@ use why_record::position::Position;
 use why_slice::backward::Area;
 use why_slice::reasons::{Reason, Via};
 use why_slice::region::Slice;
+use why_slice::returns::Called;
 
 impl Subject {
     /// A slice in lines, with what they had made.
     pub fn shown(&mut self, answered: &Answered, view: &ViewArgs) -> Result<Shown, Failure> {
         let slice = answered.slice;
-        let lines = self.sources().fold(&slice.reasons);
+        let lines = self.sources().fold(&slice.reasons, self.traced.region.jumps());
         let count = view.how_many(lines.all.iter().map(|line| line.parent));
         let begun = Instant::now();
         let region = &self.traced.region;
@@ -132,18 +134,23 @@ impl Subject {
 
     /// What some lines had made.
     fn seen(&mut self, slice: &Slice, lines: &[Line]) -> Result<Vec<Option<Seen>>, Failure> {
-        let (mut numbers, mut all) = (Vec::new(), Vec::new());
-        for (number, line) in lines.iter().enumerate() {
+        let made = |(number, line): (usize, &Line)| {
             let reason = &slice.reasons[line.made];
             let area = match &reason.via {
                 Via::Made(area) => area.clone(),
                 Via::Wrote(at) => Area::Memory(*at..*at + 1),
-                Via::Decided | Via::Tested => continue,
+                Via::Decided | Via::Tested => return None,
             };
-            if let Some((event, ticks)) = self.traced.region.moment(reason.position + 1) {
+            Some((number, reason, area))
+        };
+        let made: Vec<_> = lines.iter().enumerate().filter_map(made).collect();
+        let whens = self.whens(made.iter().map(|(_, reason, _)| *reason))?;
+        let (mut numbers, mut all) = (Vec::new(), Vec::new());
+        for ((number, reason, area), when) in made.into_iter().zip(whens) {
+            if let Some((event, ticks)) = self.traced.region.moment(when) {
                 let moment = Position { event, ticks, pc: None };
                 numbers.push(number);
-                all.push(Asked { moment, thread: reason.thread, area });
+                all.push(Asked { moment, thread: reason.thread, area, call: reason.site });
             }
         }
         let (answers, report) =
@@ -154,6 +161,29 @@ impl Subject {
             seen[number] = answer;
         }
         Ok(seen)
+    }
+
+    /// When what some instructions made is to be looked at: right behind them, or, where a call is
+    /// shown instead, when that has come back, and what it makes is whole.
+    fn whens<'a>(
+        &mut self,
+        reasons: impl Iterator<Item = &'a Reason>,
+    ) -> Result<Vec<u64>, Failure> {
+        let begun = Instant::now();
+        let reasons: Vec<&Reason> = reasons.collect();
+        let called = |reason: &&Reason| {
+            let Reason { thread, position, .. } = **reason;
+            reason.site.map(|call| Called { call, thread, position })
+        };
+        let calls: Vec<Called> = reasons.iter().filter_map(called).collect();
+        let mut returns = self.traced.region.returns(&calls).map_err(no_answer)?.into_iter();
+        let when = |reason: &&Reason| {
+            let back = reason.site.and_then(|_| returns.next().flatten());
+            back.unwrap_or(reason.position + 1)
+        };
+        let whens = reasons.iter().map(when).collect();
+        self.slicing += begun.elapsed();
+        Ok(whens)
     }
 
     /// What is not shown, and why.
@@ -185,9 +215,9 @@ impl Subject {
         }
         if slice.others_wrote > 0 {
             left_out.push(format!(
-                "{} times it came to what another process had written to shared memory, which was \
-                 not looked into",
-                slice.others_wrote
+                "{} it came to what another process had written to shared memory, which was not \
+                 looked into",
+                times(slice.others_wrote)
             ));
         }
         if !slice.passed_over.is_empty() {
