@@ -16,13 +16,13 @@ const MOST_DEPTH: usize = 16;
 
 impl Value {
     /// Whether it lies in memory around an address: how many bytes in front of it it begins.
-    fn around(&self, at: u64) -> Option<u64> {
+    pub(crate) fn around(&self, at: u64) -> Option<u64> {
         let offset = at.checked_sub(self.address()?)?;
         (offset < self.size()?).then_some(offset)
     }
 
     /// The innermost part so many bytes behind its beginning.
-    fn part_at(self, name: String, offset: u64) -> Named {
+    fn part_at(self, memory: &dyn Memory, name: String, offset: u64) -> Named {
         let mut named = Named { name, value: self };
         let mut offset = offset;
         for _ in 0..MOST_DEPTH {
@@ -32,7 +32,8 @@ impl Value {
                     let Some(at) = value.address().map(|start| start.wrapping_add(offset)) else {
                         break;
                     };
-                    let parts = record.members.iter().map(|member| (member, value.member(member)));
+                    let parts = record.members.iter();
+                    let parts = parts.map(|member| (member, value.member(memory, member)));
                     let mut around = parts.filter_map(|(member, part)| {
                         let offset = part.around(at)?;
                         Some((member, part, offset))
@@ -78,7 +79,7 @@ impl Modules {
                 for variable in self.variables(memory, frame, function) {
                     let Ok(value) = variable.value else { continue };
                     if let Some(offset) = value.around(at) {
-                        return Some(value.part_at(variable.name, offset));
+                        return Some(value.part_at(memory, variable.name, offset));
                     }
                     pointers.push((variable.name, value));
                 }
@@ -96,9 +97,9 @@ impl Modules {
             Some((module, name))
         });
         let (module, name) = named?;
-        let value = self.global(memory, module.range.start, &name)?.ok()?;
+        let value = self.global_around(memory, module, &name, at)?;
         let offset = value.around(at)?;
-        Some(value.part_at(name, offset))
+        Some(value.part_at(memory, name, offset))
     }
 
     /// The variable of a function that a register holds, where the last instruction has just
@@ -110,7 +111,7 @@ impl Modules {
         register: u16,
     ) -> Option<Named> {
         let holds = |value: &Value| {
-            let origins = value.origins();
+            let origins = value.origins(memory);
             let of_register = |o: &Origin| matches!(o, Origin::Register(r, _) if *r == register);
             !origins.is_empty() && origins.iter().all(of_register)
         };
@@ -137,7 +138,7 @@ fn pointed_to(memory: &dyn Memory, pointers: Vec<(String, Value)>, at: u64) -> O
         let target = value.pointed_to(memory).ok()??;
         let offset = target.around(at)?;
         let is_record = matches!(target.shape(), Shape::Record(_));
-        let Named { name: part, value } = target.part_at(String::new(), offset);
+        let Named { name: part, value } = target.part_at(memory, String::new(), offset);
         let name = match part.strip_prefix('.') {
             Some(member) if is_record => format!("{name}->{member}"),
             _ => format!("*{name}"),

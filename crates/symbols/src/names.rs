@@ -51,6 +51,11 @@ impl Units {
         self.referred(unit, &value)
     }
 
+    /// What the entry is an instance of: what was written once and is there several times.
+    pub fn instance_of(&self, unit: &Rc<Unit>, entry: &Die) -> Option<DieRef> {
+        self.referred(unit, &entry.attr_value(dw::DW_AT_abstract_origin)?)
+    }
+
     /// The entry's attribute, or that of what it is an instance of.
     pub fn attribute(
         &self,

@@ -37,6 +37,17 @@ impl Units {
         scopes
     }
 
+    /// Of several rows in the table of lines for where a function begins, or one that was inlined
+    /// there, before which one it does.
+    pub fn view_of_entry(&self, address: LinkAddress, begins: impl Fn(&Scope) -> bool) -> u64 {
+        /// What GNU compilers tell of it.
+        const ENTRY_VIEW: gimli::DwAt = gimli::DwAt(0x2138);
+        let scopes = self.scopes(address);
+        let entry = scopes.iter().find(|scope| begins(scope)).and_then(|s| s.function.entry());
+        let view = entry.and_then(|entry| entry.attr_value(ENTRY_VIEW)?.udata_value());
+        view.unwrap_or(0)
+    }
+
     /// The entries around an address, from the outermost in.
     fn around(
         &self,

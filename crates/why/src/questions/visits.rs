@@ -159,7 +159,12 @@ impl Visit {
         within: Option<&Within>,
         moment: Option<LineMoment>,
     ) {
-        let Some(answer) = self.asker.ask(scene, images, within) else {
+        let view = match (within, &self.goal) {
+            (Some(line), _) => line.viewpoint.view,
+            (None, Goal::Execution { executions, .. }) => executions.view_of_entry(scene, images),
+            (None, Goal::Moment(_)) => None,
+        };
+        let Some(answer) = self.asker.ask(scene, images, within, view) else {
             return;
         };
         let answer = Answer { moment, ..answer };
@@ -176,8 +181,8 @@ impl Visit {
         };
         let when_left = *when_left;
         let mut within = Within::new(scene, images, &executions.code);
-        let course = match &mut within {
-            Some(within) if when_left => within.begin(),
+        let course = match within.as_mut().map(Within::begin) {
+            Some(course) if when_left => course,
             _ => executions::Course::IsOver,
         };
         // If its function returns in this line, that is all there is to be seen; and where what
