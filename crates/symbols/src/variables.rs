@@ -7,7 +7,7 @@ use crate::units::DieRef;
 use crate::value::Value;
 use crate::{Bytes, Die, Frame, LinkAddress, Memory, Module, Modules, Viewpoint};
 use gimli::constants as dw;
-use gimli::{AttributeValue, Expression, UnitOffset};
+use gimli::{AttributeValue, Expression};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -50,36 +50,34 @@ impl Modules {
         };
         let base = scopes.last().and_then(|real| frame_base(memory, module, frame, real));
         let mut variables: Vec<Variable> = Vec::new();
+        let context = Context {
+            memory,
+            module,
+            unit: &scope.function.unit,
+            frame: Some(frame),
+            frame_base: base,
+            modules: Some(self),
+            callers: 0,
+        };
         for block in &scope.blocks {
-            let context = Context {
-                memory,
-                module,
-                unit: &block.unit,
-                frame: Some(frame),
-                frame_base: base,
-                modules: Some(self),
-                callers: 0,
-            };
+            let context = Context { unit: &block.unit, ..context };
             let Ok(mut tree) = block.unit.entries_tree(Some(block.offset)) else { continue };
             let Ok(root) = tree.root() else { continue };
             let is_within = units.covers(&block.unit, root.entry(), point.address);
-            let origin = units.instance_of(&block.unit, root.entry());
-            let mut told: Vec<UnitOffset> = Vec::new();
             let mut children = root.children();
             while let Ok(Some(child)) = children.next() {
-                told.extend(units.instance_of(&block.unit, child.entry()).map(|of| of.offset));
                 variables.extend(context.variable(child.entry(), point, is_within));
             }
-            // What nothing is left of here may be left out.
-            let Some(DieRef { unit, offset }) = &origin else { continue };
-            let context = Context { unit, ..context };
-            let Ok(mut tree) = unit.entries_tree(Some(*offset)) else { continue };
-            let Ok(root) = tree.root() else { continue };
-            let mut children = root.children();
-            while let Ok(Some(child)) = children.next() {
-                if !told.contains(&child.entry().offset()) {
-                    variables.extend(context.variable(child.entry(), point, is_within));
-                }
+        }
+        // What is there hides what is not.
+        for DieRef { unit, offset } in scope.left_out(units) {
+            let context = Context { unit: &unit, ..context };
+            let entry = unit.entry(offset).ok();
+            let variable = entry.and_then(|entry| context.variable(&entry, point, true));
+            if let Some(variable) = variable
+                && variables.iter().all(|known| known.name != variable.name)
+            {
+                variables.push(variable);
             }
         }
         let (parameters, locals): (Vec<_>, Vec<_>) =
