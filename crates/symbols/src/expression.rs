@@ -282,6 +282,9 @@ impl Evaluator<'_> {
                 NoExpression(format!("{name} is {unknown}{hint}"))
             });
         }
+        if let Some(variable) = self.modules.variable_around(self.memory, self.frame, name) {
+            return variable.value.map_err(|u| NoExpression(format!("{name} is {u}")));
+        }
         let asker = self.modules.asker(*pc, functions[0]);
         match self.modules.global(self.memory, *pc, &asker, name) {
             Some(value) => value.map_err(|unknown| NoExpression(format!("{name} is {unknown}"))),
@@ -371,6 +374,8 @@ mod tests {
             ("(*p)->next", "(*p)->next"),
             ("&x", "&x"),
             ("std::value", "std::value"),
+            ("::value", "::value"),
+            ("a[0x1F]", "a[31]"),
             ("pair.0", "pair.0"),
         ] {
             let parsed: Expression = text.parse().unwrap();

@@ -27,6 +27,7 @@ mod locations;
 mod module;
 mod named;
 mod names;
+mod nested;
 mod paths;
 mod prologues;
 mod scope;

@@ -45,7 +45,7 @@ fn a_name_means_what_it_means_to_the_function() {
     check(&setting, "METHOD", &["count", "limit", "x"]);
     let qualified = ["outer::x", "Counts::count", "Others::count", "Counts::limit", "x"];
     check(&setting, "LOOK", &qualified);
-    check(&setting, "LOOK", &["hidden", "last", "outer::version::within"]);
+    check(&setting, "LOOK", &["hidden", "last", "outer::version::within", "(::x)"]);
     let place = setting.line_of("LOOK");
     for (asked, said) in [
         ("nosuch::count", "there is no variable nosuch::count here"),
@@ -213,4 +213,22 @@ fn what_is_no_variable_here_is_told_with_what_helps() {
         told["answer"]["frames"][told["answer"]["frame"].as_u64().unwrap() as usize]["function"],
         "fail"
     );
+}
+
+#[test]
+fn functions_within_functions_use_what_is_around_them() {
+    let setting = build("nested.c", &["cc", "-O0"]);
+    check(&setting, "LOOK", &["sum", "by", "z"]);
+    check(&setting, "DEEP", &["sum", "by", "z"]);
+}
+
+#[test]
+fn variables_of_which_nothing_is_left_are_said_to_be_so() {
+    let setting = build("left_out.rs", &["rustc", "--edition", "2021", "-C", "opt-level=2"]);
+    for name in ["unused", "dead"] {
+        let criterion = format!("{}#1:{name}", setting.line_of("LOOK"));
+        let printed = setting.why(&["print", &criterion]);
+        let said = text(&printed.stderr) + &text(&printed.stdout);
+        assert!(!said.contains("there is no variable"), "{said}");
+    }
 }
