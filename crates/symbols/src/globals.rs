@@ -325,7 +325,7 @@ impl Modules {
         is_clear.then(|| first.value(memory)).flatten()
     }
 
-    /// The variable of a name around an address.
+    /// The variable around an address, by the name that the linker's tables give it.
     pub(crate) fn global_around(
         &self,
         memory: &dyn Memory,
@@ -333,7 +333,8 @@ impl Modules {
         name: &str,
         at: u64,
     ) -> Option<Value> {
-        let asked: Vec<&str> = name.split("::").collect();
+        let is_named = |part: &&str| *part != "(anonymous namespace)";
+        let asked: Vec<&str> = name.split("::").filter(is_named).collect();
         let asker = Asker::default();
         let mut units = module.image.units.all();
         units.find_map(|unit| {
