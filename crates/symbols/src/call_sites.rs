@@ -1,11 +1,12 @@
 //! What a function was called with, where it has not kept that itself: the compiler writes down at
 //! a call what it put in registers, as far as the caller can still tell.
 
-use crate::evaluate::Context;
+use crate::evaluate::{Context, Origin};
 use crate::units::DieRef;
 use crate::{Bytes, Die, Frame, LinkAddress, Modules};
 use gimli::constants as dw;
-use gimli::{AttributeValue, Expression, Reader};
+use gimli::{AttributeValue, Expression, LittleEndian, Operation, Reader, Register};
+use std::rc::Rc;
 
 /// Callers of callers are asked no farther, and none for more registers at once: what a stranger's
 /// table says must come to an end.
@@ -13,8 +14,9 @@ const MOST_CALLERS: u32 = 4;
 pub const MOST_REGISTERS: u32 = 4;
 
 impl Context<'_> {
-    /// What a register, which the expression names, held when the function was entered.
-    pub fn at_entry(&self, register: &Expression<Bytes>) -> Option<u64> {
+    /// What a register, which the expression names, held when the function was entered, and where
+    /// that comes from.
+    pub fn at_entry(&self, register: &Expression<Bytes>) -> Option<(gimli::Value, Vec<Origin>)> {
         let (modules, callee) = (self.modules?, self.frame?);
         if self.callers == MOST_CALLERS {
             return None;
@@ -49,14 +51,40 @@ impl Context<'_> {
             );
             let named = child.attr_value(dw::DW_AT_location);
             if let (true, Some(AttributeValue::Exprloc(named))) = (is_parameter, named)
-                && is_same(&named, register)
+                && self.is_same(&named, register)
             {
                 let values = [dw::DW_AT_call_value, dw::DW_AT_GNU_call_site_value];
                 let value = values.iter().find_map(|name| child.attr_value(*name))?;
-                return context.number(context.expression(value, address)?, None);
+                let value = context.expression(value, address)?;
+                let typed = as_value(&value).and_then(|value| context.computed(value, None));
+                return typed.or_else(|| context.computed(value, None));
             }
         }
         None
+    }
+
+    fn is_same(&self, one: &Expression<Bytes>, other: &Expression<Bytes>) -> bool {
+        match (self.only_register(one), self.only_register(other)) {
+            (Some(one), Some(other)) => one == other,
+            _ => {
+                matches!((one.0.to_slice(), other.0.to_slice()), (Ok(one), Ok(other)) if one == other)
+            }
+        }
+    }
+
+    /// The register whose value an expression is, as it is or of some type.
+    fn only_register(&self, expression: &Expression<Bytes>) -> Option<Register> {
+        let mut rest = expression.0.clone();
+        let operation = Operation::parse(&mut rest, self.unit.encoding()).ok()?;
+        match operation {
+            Operation::Register { register } if rest.is_empty() => Some(register),
+            Operation::RegisterOffset { register, offset: 0, base_type }
+                if rest.is_empty() && base_type.0 != 0 =>
+            {
+                Some(register)
+            }
+            _ => None,
+        }
     }
 
     /// Whether a call leads to the function of a frame: others may have jumped there in between.
@@ -107,9 +135,9 @@ fn call_site(modules: &Modules, caller: &Frame) -> Option<DieRef> {
     None
 }
 
-fn is_same(one: &Expression<Bytes>, other: &Expression<Bytes>) -> bool {
-    match (one.0.to_slice(), other.0.to_slice()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    }
+/// The same, but what is computed is no address, so that it may be of any type.
+fn as_value(expression: &Expression<Bytes>) -> Option<Expression<Bytes>> {
+    let mut bytes = expression.0.to_slice().ok()?.into_owned();
+    bytes.push(dw::DW_OP_stack_value.0);
+    Some(Expression(Bytes::new(Rc::from(bytes), LittleEndian)))
 }

@@ -15,6 +15,8 @@ pub struct Called {
     /// Its source is known and is the program's own, as far as one can tell: neither of a
     /// library of the system nor of the compiler.
     pub is_own: bool,
+    /// Its file comes with the system, as far as one can tell.
+    pub is_of_system: bool,
 }
 
 impl Module {
@@ -53,11 +55,14 @@ fn called_in(module: &Module, address: LinkAddress, line: Option<SourceLine>) ->
         let here = std::mem::replace(&mut line, call);
         let is_own = here.as_ref().is_some_and(|line| !image.is_of_system && is_own(line));
         let inlined = scope.inlined;
-        all.push(Called { function, line: here, module: name.clone(), inlined, is_own });
+        let is_of_system = image.is_of_system;
+        let module = name.clone();
+        all.push(Called { function, line: here, module, inlined, is_own, is_of_system });
     }
     if all.is_empty() {
         let function = image.symbol(address).map(|(name, _)| name);
-        all.push(Called { function, line, module: name, ..Called::default() });
+        let is_of_system = image.is_of_system;
+        all.push(Called { function, line, module: name, is_of_system, ..Called::default() });
     }
     all
 }

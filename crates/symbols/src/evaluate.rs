@@ -1,5 +1,6 @@
 //! Where a variable is, by the small programs that the compiler writes for it.
 
+use crate::assembled::{Assembled, Byte};
 use crate::call_sites::MOST_REGISTERS;
 use crate::unwind::{Frame, Home, REGISTERS};
 use crate::{Bytes, Memory, Module, Modules, Unit};
@@ -11,26 +12,6 @@ use std::rc::Rc;
 pub enum Place {
     Memory(u64),
     Bytes(Vec<Byte>),
-}
-
-/// A byte that is nowhere in memory as the variable has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Byte {
-    /// None if it was not kept.
-    pub value: Option<u8>,
-    pub from: Rc<[Origin]>,
-    /// The program has not made it: whoever looks for it computes it from what there is.
-    pub is_computed: bool,
-}
-
-impl Byte {
-    pub fn constant(value: u8) -> Byte {
-        Byte { value: Some(value), from: Rc::from([]), is_computed: false }
-    }
-
-    fn lost() -> Byte {
-        Byte { value: None, from: Rc::from([]), is_computed: false }
-    }
 }
 
 /// Where a byte of a value comes from.
@@ -62,6 +43,7 @@ impl std::fmt::Display for Unknown {
 }
 
 /// What an expression may refer to.
+#[derive(Clone, Copy)]
 pub struct Context<'a> {
     pub memory: &'a dyn Memory,
     pub module: &'a Module,
@@ -76,7 +58,7 @@ pub struct Context<'a> {
 /// No expression takes longer: one that does goes round.
 pub const MOST_STEPS: u32 = 10_000;
 /// No value in registers is larger.
-const MOST_BYTES: usize = 1 << 12;
+const MOST_BITS: u64 = 8 << 12;
 
 impl Context<'_> {
     /// Where the value of so many bytes is that an expression describes.
@@ -87,31 +69,44 @@ impl Context<'_> {
         {
             return Ok(Place::Memory(*address));
         }
-        let mut bytes = Vec::new();
+        let mut whole = Assembled::default();
         for piece in &pieces {
-            let length = piece.size_in_bits.map_or(size, |bits| bits.div_ceil(8) as usize);
-            if length > MOST_BYTES || bytes.len() > MOST_BYTES {
+            let count = piece.size_in_bits.unwrap_or((size as u64).saturating_mul(8));
+            let skipped = piece.bit_offset.unwrap_or(0);
+            if [count, skipped, whole.bits].iter().any(|bits| *bits > MOST_BITS) {
                 return Err(Unknown::OptimisedOut);
             }
-            let skipped = piece.bit_offset.unwrap_or(0) as usize / 8;
-            let known = self.bytes_at(&piece.location, skipped + length, &read);
-            let lost = std::iter::repeat_with(Byte::lost);
-            bytes.extend(known.into_iter().skip(skipped).chain(lost).take(length));
+            let length = (skipped + count).div_ceil(8) as usize;
+            whole.append(&self.bytes_at(&piece.location, length, &read), skipped, count);
         }
-        match bytes.iter().all(|byte| byte.value.is_none()) {
+        match whole.bytes.iter().all(|byte| byte.known == 0) {
             true => Err(Unknown::OptimisedOut),
-            false => Ok(Place::Bytes(bytes)),
+            false => Ok(Place::Bytes(whole.bytes)),
         }
     }
 
     /// The number that an expression computes, such as the base of a frame.
     pub fn number(&self, expression: Expression<Bytes>, initial: Option<u64>) -> Option<u64> {
-        match self.pieces(expression, initial).ok()?.0.first()?.location {
-            Location::Address { address } => Some(address),
-            Location::Register { register } => self.register(register),
-            Location::Value { value } => value.to_u64(!0).ok(),
-            _ => None,
-        }
+        self.computed(expression, initial)?.0.to_u64(!0).ok()
+    }
+
+    /// What an expression computes, of whatever type that is, and from what.
+    pub fn computed(
+        &self,
+        expression: Expression<Bytes>,
+        initial: Option<u64>,
+    ) -> Option<(Value, Vec<Origin>)> {
+        let (pieces, mut read) = self.pieces(expression, initial).ok()?;
+        let value = match pieces.first()?.location {
+            Location::Address { address } => Value::Generic(address),
+            Location::Register { register } => {
+                read.extend((0..8).filter_map(|byte| self.register_origin(register, byte)));
+                Value::Generic(self.register(register)?)
+            }
+            Location::Value { value } => value,
+            _ => return None,
+        };
+        Some((value, read))
     }
 
     /// The bytes at a location; `read` is what was looked at to find it out.
@@ -119,18 +114,17 @@ impl Context<'_> {
         let computed: Rc<[Origin]> = Rc::from(read);
         let all = |bytes: &[u8]| {
             let byte = |value: &u8| Byte {
-                value: Some(*value),
                 from: Rc::clone(&computed),
                 is_computed: !computed.is_empty(),
+                ..Byte::constant(*value)
             };
             bytes.iter().map(byte).collect()
         };
         let with = |bytes: Option<Vec<u8>>, from: &dyn Fn(usize) -> Option<Origin>| {
             let bytes = bytes.unwrap_or_default().into_iter().enumerate();
             let byte = |(index, value)| Byte {
-                value: Some(value),
                 from: from(index).into_iter().collect(),
-                is_computed: false,
+                ..Byte::constant(value)
             };
             bytes.map(byte).collect()
         };
@@ -237,8 +231,10 @@ impl Context<'_> {
                 EvaluationResult::RequiresEntryValue(register) => {
                     entered += 1;
                     let asked = Some(&register).filter(|_| entered <= MOST_REGISTERS);
-                    let value = asked.and_then(|register| self.at_entry(register)).ok_or(out)?;
-                    evaluation.resume_with_entry_value(Value::Generic(value))
+                    let found = asked.and_then(|register| self.at_entry(register));
+                    let (value, from) = found.ok_or(out)?;
+                    read.extend(from);
+                    evaluation.resume_with_entry_value(value)
                 }
                 _ => return Err(out),
             }

@@ -1,6 +1,7 @@
 //! Expressions that name a value: `name`, `a.b`, `p->f`, `a[3]`, `*p`, `&x`.
 
-use crate::evaluate::{Byte, Place, Unknown};
+use crate::assembled::Byte;
+use crate::evaluate::{Place, Unknown};
 use crate::types::Shape;
 use crate::value::Type;
 use crate::{Frame, Memory, Modules, Value};
@@ -139,14 +140,24 @@ impl Parser<'_> {
             let number = self.word()?.parse().map(|number: i64| Expression::Number(-number));
             return number.or_else(|_| no(format!("{}: behind - stands no number", self.text)));
         }
-        let mut name = self.word()?;
-        if let Ok(number) = name.parse() {
-            return Ok(Expression::Number(number));
+        if self.eat("::") {
+            let first = self.word()?;
+            return Ok(Expression::Name(self.path_from(format!("::{first}"))?));
         }
+        let word = self.word()?;
+        let digits = word.strip_prefix("0x").map(|digits| i64::from_str_radix(digits, 16));
+        match digits.unwrap_or_else(|| word.parse()) {
+            Ok(number) => Ok(Expression::Number(number)),
+            Err(_) => Ok(Expression::Name(self.path_from(word)?)),
+        }
+    }
+
+    fn path_from(&mut self, first: String) -> Result<String> {
+        let mut name = first;
         while self.eat("::") {
             name = format!("{name}::{}", self.word()?);
         }
-        Ok(Expression::Name(name))
+        Ok(name)
     }
 
     fn word(&mut self) -> Result<String> {
@@ -190,7 +201,15 @@ impl Modules {
         viewpoint: &Viewpoint,
         expression: &Expression,
     ) -> Result<Value> {
-        Evaluator { modules: self, memory, frame, viewpoint }.value(expression)
+        let value = Evaluator { modules: self, memory, frame, viewpoint }.value(expression)?;
+        match value.lacks_length() {
+            true => no(format!(
+                "{expression} is an array of unknown length; ask for its elements, such as \
+                 {}[0]",
+                Inner(expression)
+            )),
+            false => Ok(value),
+        }
     }
 }
 
@@ -202,14 +221,21 @@ struct Evaluator<'a> {
 }
 
 impl Evaluator<'_> {
+    /// What a reference leads to is meant wherever it is named.
     fn value(&self, expression: &Expression) -> Result<Value> {
+        let value = self.value_itself(expression)?.referred(self.memory);
+        let value = value.map_err(|unknown| NoExpression(format!("{expression} is {unknown}")))?;
+        Ok(self.modules.with_length(self.memory, self.frame, value))
+    }
+
+    fn value_itself(&self, expression: &Expression) -> Result<Value> {
         let unknown = |unknown: Unknown| NoExpression(format!("{expression} is {unknown}"));
         match expression {
             Expression::Name(name) => self.named(name),
             Expression::Number(number) => no(format!("{number} is a number, and no variable")),
             Expression::Member(of, name) => {
                 let of_value = self.record(self.value(of)?)?;
-                of_value.member_named(name).ok_or_else(|| {
+                of_value.member_named(self.memory, name).ok_or_else(|| {
                     let type_ = of_value.type_name();
                     NoExpression(format!("{of} has no member {name}; its type is {type_}"))
                 })
@@ -256,9 +282,19 @@ impl Evaluator<'_> {
                 NoExpression(format!("{name} is {unknown}{hint}"))
             });
         }
-        match self.modules.global(self.memory, self.frame.lookup(), name) {
+        if let Some(variable) = self.modules.variable_around(self.memory, self.frame, name) {
+            return variable.value.map_err(|u| NoExpression(format!("{name} is {u}")));
+        }
+        let asker = self.modules.asker(*pc, functions[0]);
+        match self.modules.global(self.memory, *pc, &asker, name) {
             Some(value) => value.map_err(|unknown| NoExpression(format!("{name} is {unknown}"))),
             None => {
+                if let Some((at, size)) = self.modules.object(name) {
+                    return no(format!(
+                        "{name} is {}; its {size} bytes can be asked for: {at:#x}+{size}",
+                        Unknown::NoType
+                    ));
+                }
                 let names = functions.iter().flat_map(seen).map(|variable| variable.name);
                 let hint = self.modules.beside(self.frame, name, names.collect());
                 no(format!("there is no variable {name} here{hint}"))
@@ -266,7 +302,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// What a reference or a pointer to a record leads to.
+    /// What a pointer to a record leads to.
     fn record(&self, value: Value) -> Result<Value> {
         let Shape::Pointer { .. } = value.shape() else {
             return Ok(value);
@@ -282,35 +318,38 @@ impl Evaluator<'_> {
         let number = match index {
             Expression::Number(number) => *number,
             other => {
-                let value = self.value(other)?;
-                match value.shape() {
-                    Shape::Number { size, encoding, .. } if size <= 8 => {
-                        let signed = encoding == gimli::constants::DW_ATE_signed;
-                        let number = value.integer(self.memory, size, signed);
-                        number.map_err(|u| NoExpression(format!("{other} is {u}")))? as i64
-                    }
-                    _ => return no(format!("{other} is no whole number")),
-                }
+                let number = self.value(other)?.whole_number(self.memory);
+                let number = number.map_err(|unknown| match unknown {
+                    Unknown::NoType => NoExpression(format!("{other} is no whole number")),
+                    unknown => NoExpression(format!("{other} is {unknown}")),
+                });
+                number? as i64
             }
         };
         let value = self.value(of)?;
+        let no_size = || NoExpression(format!("the elements of {of} are of unknown size"));
         match value.shape() {
             Shape::Array { element, counts } if counts.len() == 1 => {
-                if number < 0 || counts[0] != 0 && number as u64 >= counts[0] {
-                    return no(format!("{of} has {} elements, and none {number}", counts[0]));
+                // Of an array whose length is not told, nobody knows where it ends.
+                let told = counts[0].filter(|count| *count != 0);
+                if number < 0 || told.is_some_and(|count| number as u64 >= count) {
+                    let count = told.unwrap_or(0);
+                    return no(format!("{of} has {count} elements, and none {number}"));
                 }
-                let size = value.units().size(&element).unwrap_or(0);
+                let size = value.units().size(&element).ok_or_else(no_size)?;
                 Ok(value.part(element, size.saturating_mul(number as u64), None))
             }
             Shape::Array { .. } => {
                 no(format!("{of} has several dimensions, which is not supported"))
             }
             Shape::Pointer { to: Some(to), .. } => {
-                let size = value.units().size(&to).unwrap_or(0) as i64;
                 let at = value.integer(self.memory, 8, false);
                 let at = at.map_err(|unknown| NoExpression(format!("{of} is {unknown}")))? as u64;
+                let first = Value::told(&value.module, to.clone(), Place::Memory(at));
+                let first = self.modules.with_length(self.memory, self.frame, first);
+                let size = first.size().ok_or_else(no_size)? as i64;
                 let at = at.wrapping_add_signed(size.wrapping_mul(number));
-                Ok(Value::told(&value.module, to, Place::Memory(at)))
+                Ok(Value { place: Place::Memory(at), ..first })
             }
             _ => no(format!("{of} has no elements; its type is {}", value.type_name())),
         }
@@ -335,6 +374,8 @@ mod tests {
             ("(*p)->next", "(*p)->next"),
             ("&x", "&x"),
             ("std::value", "std::value"),
+            ("::value", "::value"),
+            ("a[0x1F]", "a[31]"),
             ("pair.0", "pair.0"),
         ] {
             let parsed: Expression = text.parse().unwrap();

@@ -1,6 +1,7 @@
 //! Values as text, the way a C programmer would write them.
 
 use crate::evaluate::Unknown;
+use crate::floats;
 use crate::strings;
 use crate::types::{Record, Shape};
 use crate::units::DieRef;
@@ -32,7 +33,7 @@ impl Formatter<'_> {
         let text = match value.shape() {
             Shape::Number { encoding, size, name } => self.number(value, encoding, size, &name),
             Shape::Pointer { to, is_reference } => self.pointer(value, to, is_reference, depth),
-            Shape::Enumeration { size, names } => self.enumeration(value, size, &names),
+            Shape::Enumeration { names, .. } => self.enumeration(value, &names),
             Shape::Record(_) | Shape::Array { .. } if depth == 0 => Ok("{…}".to_owned()),
             Shape::Record(record) => Ok(self.record(value, &record, depth)),
             Shape::Array { element, counts } => self.array(value, &element, &counts, depth),
@@ -70,8 +71,11 @@ impl Formatter<'_> {
                 None => format!("{:#x}", integer(false)?),
             },
             dw::DW_ATE_signed => integer(true)?.to_string(),
-            dw::DW_ATE_float => self.float(value, size)?,
-            dw::DW_ATE_unsigned if size <= 16 && name != "()" => integer(false)?.to_string(),
+            dw::DW_ATE_float => self.float(value, size, name)?,
+            dw::DW_ATE_complex_float => self.complex(value, size, name)?,
+            dw::DW_ATE_unsigned if size <= 16 && name != "()" => {
+                (integer(false)? as u128).to_string()
+            }
             // Rust's unit type.
             _ if size == 0 => "()".to_owned(),
             _ => {
@@ -83,16 +87,19 @@ impl Formatter<'_> {
         })
     }
 
-    fn float(&self, value: &Value, size: u64) -> Result<String, Unknown> {
-        let bytes = value.bytes(self.memory, size as usize)?;
-        Ok(match bytes.as_slice() {
-            [a, b, c, d] => float_text(f32::from_le_bytes([*a, *b, *c, *d])),
-            bytes if bytes.len() == 8 => {
-                float_text(f64::from_bits(value.integer(self.memory, 8, false)? as u64))
-            }
-            bytes if bytes.len() >= 10 => float_text(extended(bytes)),
-            _ => "<of unknown size>".to_owned(),
-        })
+    fn float(&self, value: &Value, size: u64, name: &str) -> Result<String, Unknown> {
+        let bytes = value.bytes(self.memory, size.min(32) as usize)?;
+        Ok(floats::text(&bytes, name).unwrap_or_else(|| "<of unknown size>".to_owned()))
+    }
+
+    /// Two numbers, one behind the other, of which the second is imaginary.
+    fn complex(&self, value: &Value, size: u64, name: &str) -> Result<String, Unknown> {
+        let bytes = value.bytes(self.memory, size.min(64) as usize)?;
+        let (real, imaginary) = bytes.split_at(bytes.len() / 2);
+        let name = name.trim_start_matches("_Complex ").trim_start_matches("complex ");
+        let parts = floats::text(real, name).zip(floats::text(imaginary, name));
+        let text = parts.map(|(real, imaginary)| format!("{real} + {imaginary}i"));
+        Ok(text.unwrap_or_else(|| "<of unknown size>".to_owned()))
     }
 
     fn pointer(
@@ -130,14 +137,8 @@ impl Formatter<'_> {
         }
     }
 
-    fn enumeration(
-        &self,
-        value: &Value,
-        size: u64,
-        names: &[(i128, String)],
-    ) -> Result<String, Unknown> {
-        let signed = names.iter().any(|(number, _)| *number < 0);
-        let number = value.integer(self.memory, size, signed)?;
+    fn enumeration(&self, value: &Value, names: &[(i128, String)]) -> Result<String, Unknown> {
+        let number = value.whole_number(self.memory)?;
         if let Some((_, name)) = names.iter().find(|(known, _)| *known == number) {
             return Ok(name.clone());
         }
@@ -164,7 +165,7 @@ impl Formatter<'_> {
             .iter()
             .take(MOST_ELEMENTS)
             .map(|member| {
-                let text = self.value(&value.member(member), depth - 1);
+                let text = self.value(&value.member(self.memory, member), depth - 1);
                 match &member.name {
                     _ if record.is_tuple => text,
                     _ if member.is_base => {
@@ -183,7 +184,7 @@ impl Formatter<'_> {
     /// An enumeration of Rust that carries data.
     fn variant(&self, value: &Value, variants: &crate::types::Variants, depth: usize) -> String {
         let tag = variants.tag.as_ref().map(|tag| {
-            let tag = value.member(tag);
+            let tag = value.member(self.memory, tag);
             let size = tag.size().unwrap_or(0);
             tag.integer(self.memory, size, false)
         });
@@ -197,10 +198,10 @@ impl Formatter<'_> {
         let Some((_, member)) = told.or_else(other) else {
             return format!("<variant {}>", number.unwrap_or(0));
         };
-        let inside = value.member(member);
+        let inside = value.member(self.memory, member);
         let name = member.name.clone().or_else(|| match &inside.type_ {
             Type::Told(type_) => Some(value.units().type_name(type_)),
-            Type::PointerTo(_) => None,
+            Type::PointerTo(_) | Type::ArrayOf(..) => None,
         });
         let name = name.unwrap_or_default();
         match inside.shape() {
@@ -218,19 +219,22 @@ impl Formatter<'_> {
         &self,
         value: &Value,
         element: &DieRef,
-        counts: &[u64],
+        counts: &[Option<u64>],
         depth: usize,
     ) -> Result<String, Unknown> {
         let Some((count, inner)) = counts.split_first() else {
             return Err(Unknown::NoType);
         };
         let size = value.units().size(element).unwrap_or(0);
-        let stride = inner.iter().fold(size, |all, count| all.saturating_mul(*count));
+        let stride = inner.iter().try_fold(size, |all, count| all.checked_mul((*count)?));
+        let (Some(count), Some(stride)) = (count, stride) else {
+            return Ok("{…}".to_owned());
+        };
         if inner.is_empty() && strings::is_character(value.units(), element) {
-            /// Larger arrays are no text that anyone reads.
-            const MOST_TEXT: u64 = 4096;
+            /// Of larger arrays, only the beginning is looked at.
+            const MOST_TEXT: u64 = 1 << 20;
             let bytes = value.bytes(self.memory, (*count).min(MOST_TEXT) as usize)?;
-            return Ok(strings::array_text(&bytes));
+            return Ok(strings::array_text(&bytes, *count > MOST_TEXT));
         }
         let element_text = |index: u64| {
             let part = value.part(element.clone(), index.saturating_mul(stride), None);
@@ -269,39 +273,4 @@ impl Formatter<'_> {
 /// How many elements will be written for runs of equal ones.
 fn shown(runs: &[(String, usize)]) -> usize {
     runs.iter().map(|(_, times)| if *times >= REPEATS { 1 } else { *times }).sum()
-}
-
-/// Of very large and very small numbers, the digits and the power of ten.
-fn float_text<F: Copy + Into<f64> + std::fmt::Display + std::fmt::LowerExp>(number: F) -> String {
-    let size = number.into().abs();
-    if size == 0.0 || (1e-5..1e17).contains(&size) || !size.is_finite() {
-        number.to_string()
-    } else {
-        format!("{number:e}")
-    }
-}
-
-/// The ten bytes of an x87 number, as near as the usual format comes.
-fn extended(bytes: &[u8]) -> f64 {
-    let mut mantissa = [0; 8];
-    mantissa.copy_from_slice(&bytes[..8]);
-    let mantissa = u64::from_le_bytes(mantissa);
-    let top = u16::from_le_bytes([bytes[8], bytes[9]]);
-    let sign = if top & 0x8000 == 0 { 1.0 } else { -1.0 };
-    match top & 0x7fff {
-        0x7fff if mantissa << 1 == 0 => sign * f64::INFINITY,
-        0x7fff => f64::NAN,
-        exponent => sign * mantissa as f64 * 2f64.powi(i32::from(exponent) - 16383 - 63),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn x87_numbers_are_read() {
-        let one = [0, 0, 0, 0, 0, 0, 0, 0x80, 0xff, 0x3f];
-        assert_eq!(super::extended(&one), 1.0);
-        let minus_two_and_a_half = [0, 0, 0, 0, 0, 0, 0, 0xa0, 0x00, 0xc0];
-        assert_eq!(super::extended(&minus_two_and_a_half), -2.5);
-    }
 }

@@ -119,10 +119,10 @@ impl Image {
         (!symbol.is_function).then(|| (readable(&symbol.name), distance))
     }
 
-    /// The address of a variable by the linker's tables.
-    pub(crate) fn object_symbol(&self, name: &str) -> Option<LinkAddress> {
+    /// The address and size of a variable by the linker's tables.
+    pub(crate) fn object_symbol(&self, name: &str) -> Option<(LinkAddress, u64)> {
         let symbol = self.symbols.0.iter().find(|s| !s.is_function && readable(&s.name) == name)?;
-        Some(LinkAddress(symbol.address))
+        Some((LinkAddress(symbol.address), symbol.size))
     }
 
     /// The names of functions by the linker's tables, without the arguments of templates.
@@ -158,6 +158,19 @@ impl Image {
         // Whoever says all of a name means no other that ends with it.
         let whole = found.iter().any(|(whole, _)| *whole);
         found.into_iter().filter(|(w, _)| *w == whole).map(|(_, address)| address).collect()
+    }
+
+    /// Of several rows in the table of lines for where a function of this name begins, before
+    /// which one it does.
+    pub fn view_of_entry(&self, address: LinkAddress, asked: &str) -> u64 {
+        self.units.view_of_entry(address, |scope| {
+            let unit = &scope.function.unit;
+            scope.inlined
+                && scope.function.entry().is_some_and(|entry| {
+                    self.start(unit, &entry) == Some(address)
+                        && self.name_if_meant(unit, &entry, asked).is_some()
+                })
+        })
     }
 
     fn name_if_meant(&self, unit: &Rc<Unit>, entry: &Die, asked: &str) -> Option<String> {

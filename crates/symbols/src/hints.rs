@@ -4,7 +4,8 @@ use crate::close_names::CloseNames;
 use crate::evaluate::Unknown;
 use crate::locations::{self, Point};
 use crate::split::own_file;
-use crate::{Bytes, Die, Frame, Modules, SourceLine, Unit};
+use crate::units::DieRef;
+use crate::{Bytes, Die, Frame, LinkAddress, Modules, SourceLine, Unit};
 use gimli::constants as dw;
 use gimli::{AttributeValue, Expression};
 use std::ops::Range;
@@ -15,6 +16,9 @@ impl Modules {
         if let Some(why) = self.no_variables(frame) {
             return format!(": {why}");
         }
+        if let Some(line) = self.line_that_begins(frame, asked) {
+            return format!("; there is one from {}:{} on", line.short_file(), line.line);
+        }
         let mut close = CloseNames::default();
         close.add(asked, variables.iter().cloned().chain(self.globals_near(frame)));
         match close.told() {
@@ -23,19 +27,36 @@ impl Modules {
         }
     }
 
+    /// Where the block of a frame's function begins that has a variable of a name.
+    fn line_that_begins(&self, frame: &Frame, asked: &str) -> Option<SourceLine> {
+        let module = self.at(frame.lookup())?;
+        let units = &module.image.units;
+        let DieRef { unit, offset } = units.scopes(module.linked(frame.lookup())).pop()?.function;
+        let mut entries = unit.entries_at_offset(offset).ok()?;
+        let mut around: Vec<(isize, Option<u64>)> = Vec::new();
+        while let Ok(Some(entry)) = entries.next_dfs() {
+            if entry.offset() != offset && entry.depth() <= 0 {
+                break;
+            }
+            around.retain(|(depth, _)| *depth < entry.depth());
+            if entry.tag() == dw::DW_TAG_variable
+                && units.name(&unit, entry).as_deref() == Some(asked)
+            {
+                let (_, begins) = around.last()?;
+                return module.image.line(LinkAddress((*begins)?));
+            }
+            let begins = units.stretches(&unit, entry).into_iter().map(|code| code.start).min();
+            around.push((entry.depth(), begins));
+        }
+        None
+    }
+
     /// The variables of a frame's unit that belong to no function.
     fn globals_near(&self, frame: &Frame) -> Vec<String> {
         let Some(module) = self.at(frame.lookup()) else { return Vec::new() };
         let units = &module.image.units;
         let Some(unit) = units.at(module.linked(frame.lookup())) else { return Vec::new() };
-        let mut names = Vec::new();
-        let mut entries = unit.entries();
-        while let Ok(Some(entry)) = entries.next_dfs() {
-            if entry.depth() == 1 && entry.tag() == dw::DW_TAG_variable {
-                names.extend(units.name(&unit, entry));
-            }
-        }
-        names
+        module.image.globals.names(units, &unit)
     }
 
     /// Why nothing is known of any variable in a frame's code, if that is so.

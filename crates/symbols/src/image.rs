@@ -2,6 +2,7 @@
 
 use crate::code::Code;
 use crate::functions::Symbols;
+use crate::globals::Globals;
 use crate::lines::LineTables;
 use crate::prologues::PlacesThroughout;
 use crate::separate;
@@ -34,6 +35,7 @@ pub struct Image {
     pub(crate) units: LazyCell<Units, Box<dyn FnOnce() -> Units>>,
     pub(crate) lines: LineTables,
     pub(crate) places_throughout: PlacesThroughout,
+    pub(crate) globals: Globals,
     pub(crate) symbols: Symbols,
     pub(crate) code: Code,
     pub(crate) unwind: UnwindTables,
@@ -75,6 +77,7 @@ impl Image {
             thread_local: ThreadLocal::new(&file),
             lines: LineTables::default(),
             places_throughout: PlacesThroughout::default(),
+            globals: Globals::default(),
             code: Code::new(&file),
             symbols,
             unwind,

@@ -90,7 +90,9 @@ impl Leaving {
     /// and whether it has been left right there, since nothing of it is left.
     pub fn begin(&mut self, address: LinkAddress) -> Option<(u64, Option<Left>)> {
         let rows = self.rows.get(&address)?;
-        let first = rows.iter().position(|row| row.own && row.is_statement);
+        // What is in front of that may be the end of the execution before.
+        let first = rows.iter().position(|row| row.is_first);
+        let first = first.or_else(|| rows.iter().position(|row| row.own && row.is_statement));
         let first = first.or_else(|| rows.iter().position(|row| row.own))?;
         let (view, rest) = (rows[first].view, rows[first + 1..].to_vec());
         self.is_in_it = true;

@@ -5,24 +5,29 @@
 //! process is stopped. What a stranger's tables say wrongly or not at all is left out of an
 //! answer; it never panics.
 
+mod assembled;
 mod call_sites;
 mod called;
 mod close_names;
 mod code;
 mod evaluate;
 mod expression;
+mod floats;
 mod format;
 mod functions;
+mod globals;
 mod hints;
 mod image;
 mod inlined;
 mod landings;
 mod leaving;
+mod lengths;
 mod lines;
 mod locations;
 mod module;
 mod named;
 mod names;
+mod nested;
 mod paths;
 mod prologues;
 mod scope;

@@ -18,7 +18,7 @@ const MOST_DEPTH: usize = 16;
 
 impl Value {
     /// Whether it lies in memory around an address: how many bytes in front of it it begins.
-    fn around(&self, at: u64) -> Option<u64> {
+    pub(crate) fn around(&self, at: u64) -> Option<u64> {
         let offset = at.checked_sub(self.address()?)?;
         (offset < self.size()?).then_some(offset)
     }
@@ -59,7 +59,8 @@ impl Value {
                     let Some(at) = value.address().map(|start| start.wrapping_add(offset)) else {
                         break;
                     };
-                    let parts = record.members.iter().map(|member| (member, value.member(member)));
+                    let parts = record.members.iter();
+                    let parts = parts.map(|member| (member, value.member(memory, member)));
                     let mut around = parts.filter_map(|(member, part)| {
                         let offset = part.around(at)?;
                         (!part.is_empty(MOST_DEPTH)).then_some((member, part, offset))
@@ -123,7 +124,7 @@ impl Modules {
             Some((module, name))
         });
         let (module, name) = named?;
-        let value = self.global(memory, module.range.start, &name)?.ok()?;
+        let value = self.global_around(memory, module, &name, at)?;
         let offset = value.around(at)?;
         Some(value.part_at(memory, name, offset))
     }
@@ -137,7 +138,7 @@ impl Modules {
         register: u16,
     ) -> Option<Named> {
         let holds = |value: &Value| {
-            let origins = value.origins();
+            let origins = value.origins(memory);
             let of_register = |o: &Origin| matches!(o, Origin::Register(r, _) if *r == register);
             !origins.is_empty() && origins.iter().all(of_register)
         };

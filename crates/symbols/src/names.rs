@@ -51,6 +51,11 @@ impl Units {
         self.referred(unit, &value)
     }
 
+    /// What the entry is an instance of: what was written once and is there several times.
+    pub fn instance_of(&self, unit: &Rc<Unit>, entry: &Die) -> Option<DieRef> {
+        self.referred(unit, &entry.attr_value(dw::DW_AT_abstract_origin)?)
+    }
+
     /// The entry's attribute, or that of what it is an instance of.
     pub fn attribute(
         &self,
@@ -80,7 +85,10 @@ pub fn demangled(name: &str) -> Option<String> {
     }
     let symbol = cpp_demangle::Symbol::new(name).ok()?;
     let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
-    symbol.demangle_with_options(&options).ok()
+    let name = symbol.demangle_with_options(&options).ok()?;
+    // As everybody else calls it.
+    let vtable = name.strip_prefix("{vtable(").and_then(|rest| rest.strip_suffix(")}"));
+    Some(vtable.map_or(name.clone(), |class| format!("vtable for {class}")))
 }
 
 /// Whether a name is what somebody asked for: all of it, or its last parts, with or without
@@ -116,6 +124,7 @@ mod tests {
     fn names_are_as_in_the_source() {
         assert_eq!(demangled("_ZN3foo3barEi").as_deref(), Some("foo::bar"));
         assert_eq!(demangled("_RNvCskwGfYPst2Cb_3foo3bar").as_deref(), Some("foo::bar"));
+        assert_eq!(demangled("_ZTV7Derived").as_deref(), Some("vtable for Derived"));
         assert_eq!(demangled("main"), None);
         assert!(is_meant("a::b::c", "b::c") && !is_meant("a::bb::c", "b::c"));
         assert!(is_meant("a::b<int, c::d>::f<e>", "b::f") && is_meant("a::b<int>", "b<int>"));

@@ -1,8 +1,10 @@
 //! What an address lies in: a function, calls that were inlined into it, blocks of those.
 
 use crate::units::{DieRef, Units};
-use crate::{LinkAddress, Unit};
+use crate::{Die, LinkAddress, Unit};
+use gimli::UnitOffset;
 use gimli::constants as dw;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 /// One function as the source has it: a real one, or one inlined into the next.
@@ -12,6 +14,52 @@ pub struct Scope {
     pub inlined: bool,
     /// The function first, then its blocks, from the outermost in.
     pub blocks: Vec<DieRef>,
+}
+
+impl Scope {
+    /// The variables of what it is an instance of that it does not tell of, as nothing is left of
+    /// them here.
+    pub fn left_out(&self, units: &Units) -> Vec<DieRef> {
+        let DieRef { unit, .. } = &self.function;
+        let function = self.function.entry();
+        let Some(origin) = function.and_then(|entry| units.instance_of(unit, &entry)) else {
+            return Vec::new();
+        };
+        let mut told: HashSet<UnitOffset> = HashSet::new();
+        each_within(&self.function, |entry| {
+            told.extend(units.instance_of(unit, entry).map(|of| of.offset));
+        });
+        let mut left_out = Vec::new();
+        each_within(&origin, |entry| {
+            let is_variable =
+                matches!(entry.tag(), dw::DW_TAG_variable | dw::DW_TAG_formal_parameter);
+            if is_variable && !told.contains(&entry.offset()) {
+                left_out.push(DieRef { unit: origin.unit.clone(), offset: entry.offset() });
+            }
+        });
+        left_out
+    }
+}
+
+/// The entries of a function and its blocks, but not of other functions in it.
+fn each_within(function: &DieRef, mut each: impl FnMut(&Die)) {
+    let Ok(mut entries) = function.unit.entries_at_offset(function.offset) else { return };
+    let mut other: Option<isize> = None;
+    while let Ok(Some(entry)) = entries.next_dfs() {
+        let is_first = entry.offset() == function.offset;
+        if !is_first && entry.depth() <= 0 {
+            break;
+        }
+        other = other.filter(|depth| *depth < entry.depth());
+        let is_function =
+            matches!(entry.tag(), dw::DW_TAG_subprogram | dw::DW_TAG_inlined_subroutine);
+        if is_function && !is_first {
+            other.get_or_insert(entry.depth());
+        }
+        if other.is_none() {
+            each(entry);
+        }
+    }
 }
 
 impl Units {
@@ -37,17 +85,24 @@ impl Units {
         scopes
     }
 
+    /// Of several rows in the table of lines for where a function begins, or one that was inlined
+    /// there, before which one it does.
+    pub fn view_of_entry(&self, address: LinkAddress, begins: impl Fn(&Scope) -> bool) -> u64 {
+        /// What GNU compilers tell of it.
+        const ENTRY_VIEW: gimli::DwAt = gimli::DwAt(0x2138);
+        let scopes = self.scopes(address);
+        let entry = scopes.iter().find(|scope| begins(scope)).and_then(|s| s.function.entry());
+        let view = entry.and_then(|entry| entry.attr_value(ENTRY_VIEW)?.udata_value());
+        view.unwrap_or(0)
+    }
+
     /// The entries around an address, from the outermost in.
-    fn around(
-        &self,
-        unit: &Rc<Unit>,
-        address: LinkAddress,
-    ) -> Vec<(gimli::UnitOffset, gimli::DwTag)> {
+    fn around(&self, unit: &Rc<Unit>, address: LinkAddress) -> Vec<(UnitOffset, gimli::DwTag)> {
         // Of functions within functions the last one is the innermost.
         let Some(function) = self.functions_at(unit, address).pop() else {
             return Vec::new();
         };
-        let mut found: Vec<(isize, gimli::UnitOffset, gimli::DwTag)> = Vec::new();
+        let mut found: Vec<(isize, UnitOffset, gimli::DwTag)> = Vec::new();
         let Ok(mut entries) = unit.entries_at_offset(function) else {
             return Vec::new();
         };

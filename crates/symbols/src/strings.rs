@@ -28,11 +28,12 @@ pub fn c_string(memory: &dyn Memory, at: u64) -> Option<String> {
     }
 }
 
-/// The text in an array of characters, up to its zero byte: what is behind is left over.
-pub fn array_text(bytes: &[u8]) -> String {
-    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    let shown = &text[..text.len().min(MOST_BYTES)];
-    quoted(shown, shown.len() < text.len())
+/// The text in an array of characters, without the zero bytes at its end; or that in the first part
+/// of a larger one.
+pub fn array_text(bytes: &[u8], goes_on: bool) -> String {
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let shown = end.min(MOST_BYTES);
+    quoted(&bytes[..shown], shown < end || goes_on)
 }
 
 pub fn quoted(bytes: &[u8], shortened: bool) -> String {
@@ -62,15 +63,17 @@ pub fn escaped(c: char, quote: char) -> String {
 /// The text of a record that is a string of C++ or Rust.
 pub fn of_record(memory: &dyn Memory, value: &Value, record: &Record) -> Option<String> {
     let (data, length) = match record.name.as_str() {
-        "&str" | "&mut str" => (value.member_named("data_ptr")?, value.member_named("length")?),
+        "&str" | "&mut str" => {
+            (value.member_named(memory, "data_ptr")?, value.member_named(memory, "length")?)
+        }
         "String" => {
-            let vector = value.member_named("vec")?;
-            let length = vector.member_named("len")?;
-            (innermost_pointer(vector.member_named("buf")?)?, length)
+            let vector = value.member_named(memory, "vec")?;
+            let length = vector.member_named(memory, "len")?;
+            (innermost_pointer(memory, vector.member_named(memory, "buf")?)?, length)
         }
         name if name.starts_with("basic_string<char,") => {
-            let data = value.member_named("_M_dataplus")?.member_named("_M_p")?;
-            (data, value.member_named("_M_string_length")?)
+            let data = value.member_named(memory, "_M_dataplus")?.member_named(memory, "_M_p")?;
+            (data, value.member_named(memory, "_M_string_length")?)
         }
         _ => return None,
     };
@@ -82,14 +85,15 @@ pub fn of_record(memory: &dyn Memory, value: &Value, record: &Record) -> Option<
 }
 
 /// The pointer that Rust has wrapped several times.
-fn innermost_pointer(value: Value) -> Option<Value> {
+fn innermost_pointer(memory: &dyn Memory, value: Value) -> Option<Value> {
     const MOST_LAYERS: usize = 8;
     let mut value = value;
     for _ in 0..MOST_LAYERS {
         if let Shape::Pointer { .. } = value.shape() {
             return Some(value);
         }
-        value = ["inner", "ptr", "pointer"].iter().find_map(|name| value.member_named(name))?;
+        value =
+            ["inner", "ptr", "pointer"].iter().find_map(|name| value.member_named(memory, name))?;
     }
     None
 }
@@ -99,7 +103,9 @@ mod tests {
     #[test]
     fn text_is_quoted_as_in_c() {
         assert_eq!(super::quoted(b"a\"b\n\x01\xff", false), "\"a\\\"b\\n\\001\\377\"");
-        assert_eq!(super::array_text(b"hi\0x\0"), "\"hi\"");
-        assert_eq!(super::array_text(&[b'x'; 200]).chars().count(), 103);
+        assert_eq!(super::array_text(b"hi\0\0", false), "\"hi\"");
+        assert_eq!(super::array_text(b"\0xy\0", false), "\"\\000xy\"");
+        assert_eq!(super::array_text(&[b'x'; 200], false).chars().count(), 103);
+        assert_eq!(super::array_text(&[0; 200], true), "\"\"…");
     }
 }

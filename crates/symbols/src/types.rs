@@ -2,18 +2,33 @@
 
 use crate::evaluate::MOST_STEPS;
 use crate::units::{DieRef, Units};
-use crate::{Die, Unit};
+use crate::{Bytes, Die, Unit};
 use gimli::constants as dw;
-use gimli::{AttributeValue, DwAte};
+use gimli::{AttributeValue, DwAte, Expression};
 use std::rc::Rc;
 
 /// A type without the names, qualifiers and aliases around it.
 pub enum Shape {
-    Number { encoding: DwAte, size: u64, name: String },
-    Pointer { to: Option<DieRef>, is_reference: bool },
+    Number {
+        encoding: DwAte,
+        size: u64,
+        name: String,
+    },
+    Pointer {
+        to: Option<DieRef>,
+        is_reference: bool,
+    },
     Record(Record),
-    Array { element: DieRef, counts: Vec<u64> },
-    Enumeration { size: u64, names: Vec<(i128, String)> },
+    /// Of a dimension whose length is known only while the program runs, or never, there is no count.
+    Array {
+        element: DieRef,
+        counts: Vec<Option<u64>>,
+    },
+    Enumeration {
+        size: u64,
+        is_signed: bool,
+        names: Vec<(i128, String)>,
+    },
     Function,
     Unknown,
 }
@@ -30,10 +45,17 @@ pub struct Member {
     /// None of what has no name: a structure within a structure.
     pub name: Option<String>,
     pub type_: DieRef,
-    pub offset: u64,
+    pub offset: Offset,
     /// First bit, from the member's offset on, and number of bits.
     pub bits: Option<(u64, u64)>,
     pub is_base: bool,
+}
+
+/// How far behind the beginning of its record a member is.
+pub enum Offset {
+    Bytes(u64),
+    /// The objects know it: what is computed from the address of one is the member's.
+    Computed(Rc<Unit>, Expression<Bytes>),
 }
 
 /// What is there depends on a member.
@@ -94,8 +116,17 @@ impl Units {
                 Shape::Record(self.record(&at, &entry))
             }
             dw::DW_TAG_array_type => self.array(&at, &entry),
-            dw::DW_TAG_enumeration_type => self.enumeration(&at, size),
+            dw::DW_TAG_enumeration_type => self.enumeration(&at, &entry, size),
             dw::DW_TAG_subroutine_type => Shape::Function,
+            // How far it is behind the beginning of an object; of functions, two numbers.
+            dw::DW_TAG_ptr_to_member_type => Shape::Number {
+                encoding: dw::DW_ATE_signed,
+                size: self.size(&at).unwrap_or(8),
+                name: String::new(),
+            },
+            dw::DW_TAG_unspecified_type if self.is_null(unit, &entry) => {
+                Shape::Pointer { to: None, is_reference: false }
+            }
             _ => Shape::Unknown,
         }
     }
@@ -113,13 +144,25 @@ impl Units {
             | dw::DW_TAG_rvalue_reference_type => Some(8),
             dw::DW_TAG_array_type => match self.array(&at, &entry) {
                 Shape::Array { element, counts } => {
-                    let count = counts.iter().try_fold(1u64, |all, n| all.checked_mul(*n))?;
+                    let count = counts.iter().try_fold(1u64, |all, n| all.checked_mul((*n)?))?;
                     self.size_within(&element, hops - 1)?.checked_mul(count)
                 }
                 _ => None,
             },
+            dw::DW_TAG_ptr_to_member_type => {
+                let to = self.type_of(&at.unit, &entry).and_then(|to| self.bare(&to));
+                let is_function =
+                    to.is_some_and(|(_, entry)| entry.tag() == dw::DW_TAG_subroutine_type);
+                Some(if is_function { 16 } else { 8 })
+            }
+            dw::DW_TAG_unspecified_type if self.is_null(&at.unit, &entry) => Some(8),
             _ => number(&entry, dw::DW_AT_byte_size),
         }
+    }
+
+    /// Whether a type has no value but that of a null pointer.
+    fn is_null(&self, unit: &Rc<Unit>, entry: &Die) -> bool {
+        self.name(unit, entry).is_some_and(|name| name == "decltype(nullptr)")
     }
 
     fn children(&self, of: &DieRef, mut each: impl FnMut(&Die)) {
@@ -159,7 +202,7 @@ impl Units {
 
     fn member(&self, unit: &Rc<Unit>, entry: &Die) -> Option<Member> {
         let type_ = self.type_of(unit, entry)?;
-        let offset = member_offset(unit, entry).unwrap_or(0);
+        let offset = member_offset(unit, entry).unwrap_or(Offset::Bytes(0));
         let bits = number(entry, dw::DW_AT_bit_size).map(|size| {
             let first = number(entry, dw::DW_AT_data_bit_offset);
             let first = first.unwrap_or_else(|| self.old_bit_offset(&type_, entry, size));
@@ -201,35 +244,49 @@ impl Units {
         let Some(element) = self.type_of(&at.unit, entry) else {
             return Shape::Unknown;
         };
-        let mut counts = Vec::new();
-        self.children(at, |child| {
-            if child.tag() == dw::DW_TAG_subrange_type {
-                let count = number(child, dw::DW_AT_count);
-                let upper = || {
-                    let upper = child.attr_value(dw::DW_AT_upper_bound)?;
-                    upper.sdata_value().or_else(|| upper.udata_value().map(|n| n as i64))
-                };
-                let by_bound = || upper().map(|last| last.wrapping_add(1).max(0) as u64);
-                counts.push(count.or_else(by_bound).unwrap_or(0));
-            }
-        });
-        Shape::Array { element, counts }
+        let known = |told: Option<(AttributeValue<Bytes>, u8)>| {
+            let (value, more) = told?;
+            count(constant(&value)?, more)
+        };
+        let counts = self.dimensions(at).into_iter().map(known);
+        Shape::Array { element, counts: counts.collect() }
     }
 
-    fn enumeration(&self, at: &DieRef, size: u64) -> Shape {
+    /// What is told of the length of each dimension of an array, and how much is to be added to that.
+    pub fn dimensions(&self, array: &DieRef) -> Vec<Option<(AttributeValue<Bytes>, u8)>> {
+        let mut all = Vec::new();
+        self.children(array, |child| {
+            if child.tag() == dw::DW_TAG_subrange_type {
+                let count = child.attr_value(dw::DW_AT_count).map(|count| (count, 0));
+                let last = || child.attr_value(dw::DW_AT_upper_bound).map(|last| (last, 1));
+                all.push(count.or_else(last));
+            }
+        });
+        all
+    }
+
+    fn enumeration(&self, at: &DieRef, entry: &Die, size: u64) -> Shape {
         let mut names = Vec::new();
         self.children(at, |child| {
             if child.tag() == dw::DW_TAG_enumerator
                 && let Some(name) = self.name(&at.unit, child)
                 && let Some(value) = child.attr_value(dw::DW_AT_const_value)
+                && let Some(value) = constant(&value)
             {
-                let signed = value.sdata_value().map(i128::from);
-                if let Some(value) = signed.or_else(|| value.udata_value().map(i128::from)) {
-                    names.push((value, name));
-                }
+                names.push((value, name));
             }
         });
-        Shape::Enumeration { size, names }
+        let is_negative = names.iter().any(|(number, _): &(i128, String)| *number < 0);
+        let is_signed = is_negative || self.is_of_signed(at, entry);
+        Shape::Enumeration { size, is_signed, names }
+    }
+
+    /// Whether the numbers of an enumeration are those of a type with a sign, as it may say.
+    fn is_of_signed(&self, at: &DieRef, entry: &Die) -> bool {
+        let numbers = self.type_of(&at.unit, entry).and_then(|numbers| self.bare(&numbers));
+        let encoding = numbers.and_then(|(_, entry)| entry.attr_value(dw::DW_AT_encoding));
+        let signed = [dw::DW_ATE_signed, dw::DW_ATE_signed_char].map(AttributeValue::Encoding);
+        encoding.is_some_and(|encoding| signed.contains(&encoding))
     }
 
     /// The type as a person would write it.
@@ -258,13 +315,11 @@ impl Units {
             dw::DW_TAG_reference_type => format!("{} &", inner()),
             dw::DW_TAG_rvalue_reference_type => format!("{} &&", inner()),
             dw::DW_TAG_array_type => match self.array(of, &entry) {
-                Shape::Array { counts, .. } => {
-                    let counts = counts.iter().map(|count| format!("[{count}]"));
-                    format!("{} {}", inner(), counts.collect::<String>())
-                }
+                Shape::Array { counts, .. } => format!("{} {}", inner(), brackets(&counts)),
                 _ => inner(),
             },
             dw::DW_TAG_subroutine_type => format!("{} (…)", inner()),
+            dw::DW_TAG_ptr_to_member_type => format!("{} ::*", inner()),
             dw::DW_TAG_structure_type => self.with_keyword(of, "struct ", named),
             dw::DW_TAG_union_type => self.with_keyword(of, "union ", named),
             dw::DW_TAG_enumeration_type => self.with_keyword(of, "enum ", named),
@@ -289,22 +344,44 @@ impl Units {
 
 /// How far a member lies behind the beginning of its record. Version 2 of the tables says what is
 /// to be added to that by an expression.
-fn member_offset(unit: &Unit, entry: &Die) -> Option<u64> {
+fn member_offset(unit: &Rc<Unit>, entry: &Die) -> Option<Offset> {
     let expression = match entry.attr_value(dw::DW_AT_data_member_location)? {
         AttributeValue::Exprloc(expression) => expression,
-        AttributeValue::Block(block) => gimli::Expression(block),
-        constant => return constant.udata_value(),
+        AttributeValue::Block(block) => Expression(block),
+        constant => return constant.udata_value().map(Offset::Bytes),
     };
-    let mut evaluation = expression.evaluation(unit.encoding());
+    let mut evaluation = expression.clone().evaluation(unit.encoding());
     evaluation.set_initial_value(0);
     evaluation.set_max_iterations(MOST_STEPS);
     let Ok(gimli::EvaluationResult::Complete) = evaluation.evaluate() else {
-        return None;
+        return Some(Offset::Computed(Rc::clone(unit), expression));
     };
     match evaluation.result().first()?.location {
-        gimli::Location::Address { address } => Some(address),
+        gimli::Location::Address { address } => Some(Offset::Bytes(address)),
         _ => None,
     }
+}
+
+/// Behind the type of an array's elements, how many there are.
+pub fn brackets(counts: &[Option<u64>]) -> String {
+    let told = |count: &Option<u64>| count.map_or("[]".to_owned(), |count| format!("[{count}]"));
+    counts.iter().map(told).collect()
+}
+
+/// A number as compilers write it: negative ones in a form that has a sign, and others, if the form
+/// has as many bytes as they need, without one.
+pub fn constant(value: &AttributeValue<Bytes>) -> Option<i128> {
+    match value {
+        AttributeValue::Sdata(number) => Some((*number).into()),
+        AttributeValue::Data16(number) => Some(*number as i128),
+        other => other.udata_value().map(i128::from),
+    }
+}
+
+/// How many elements there are, by what is told of it and what is to be added. Arrays of none end
+/// before they begin.
+pub fn count(told: i128, more: u8) -> Option<u64> {
+    u64::try_from((told as i64).checked_add(more.into())?.max(0)).ok()
 }
 
 fn number(entry: &Die, name: gimli::DwAt) -> Option<u64> {

@@ -224,7 +224,12 @@ impl Modules {
     /// Who called the function of a frame.
     pub(crate) fn caller_of(&self, memory: &dyn Memory, frame: &Frame) -> Option<Frame> {
         let module = self.at(frame.lookup())?;
-        self.caller(memory, module, &mut frame.clone()).ok()
+        let mut caller = self.caller(memory, module, &mut frame.clone()).ok()?;
+        // What its own frame is told from is found on the way to who called it.
+        if let Some(module) = self.at(caller.lookup()) {
+            let _ = self.caller(memory, module, &mut caller);
+        }
+        Some(caller)
     }
 
     fn caller(

@@ -1,10 +1,15 @@
 //! A value of a program: its type, and where it is.
 
-use crate::evaluate::{Byte, Origin, Place, Unknown};
-use crate::types::{Member, Shape};
+use crate::assembled::Byte;
+use crate::evaluate::{Context, Origin, Place, Unknown};
+use crate::types::{Member, Offset, Shape, brackets, constant};
 use crate::units::{DieRef, Units};
 use crate::{Bytes, Memory, Module};
 use gimli::AttributeValue;
+use gimli::constants as dw;
+
+/// Nothing is inherited over more generations.
+const MOST_DEPTH: usize = 16;
 
 #[derive(Clone)]
 pub struct Value {
@@ -21,6 +26,8 @@ pub enum Type {
     Told(DieRef),
     /// What nobody wrote down: the type of an address.
     PointerTo(DieRef),
+    /// An array whose length is known only while the program runs.
+    ArrayOf(DieRef, Vec<Option<u64>>),
 }
 
 impl Value {
@@ -39,11 +46,7 @@ impl Value {
             AttributeValue::Block(bytes) => {
                 gimli::Reader::to_slice(bytes).map_err(|_| Unknown::OptimisedOut)?.to_vec()
             }
-            value => {
-                let signed = value.sdata_value().map(|value| value as u64);
-                let number = signed.or_else(|| value.udata_value()).ok_or(Unknown::OptimisedOut)?;
-                number.to_le_bytes().to_vec()
-            }
+            value => constant(value).ok_or(Unknown::OptimisedOut)?.to_le_bytes().to_vec(),
         };
         let bytes = bytes.into_iter().take(size.max(1)).map(Byte::constant).collect();
         Ok(Value::told(module, type_, Place::Bytes(bytes)))
@@ -57,6 +60,9 @@ impl Value {
         match &self.type_ {
             Type::Told(type_) => self.units().shape(type_),
             Type::PointerTo(to) => Shape::Pointer { to: Some(to.clone()), is_reference: false },
+            Type::ArrayOf(element, counts) => {
+                Shape::Array { element: element.clone(), counts: counts.clone() }
+            }
         }
     }
 
@@ -66,6 +72,10 @@ impl Value {
             (_, Some((first, count))) => Some(first.saturating_add(count).div_ceil(8)),
             (Type::Told(type_), None) => self.units().size(type_),
             (Type::PointerTo(_), None) => Some(8),
+            (Type::ArrayOf(element, counts), None) => {
+                let size = self.units().size(element)?;
+                counts.iter().try_fold(size, |all, count| all.checked_mul((*count)?))
+            }
         }
     }
 
@@ -78,20 +88,33 @@ impl Value {
     }
 
     /// Where its bytes come from; nowhere if the compiler knew them.
-    pub fn origins(&self) -> Vec<Origin> {
-        let size = self.size().unwrap_or(0);
-        let mut origins: Vec<Origin> = match &self.place {
-            Place::Memory(at) => {
-                (0..size).map(|byte| Origin::Memory(at.wrapping_add(byte))).collect()
-            }
-            Place::Bytes(bytes) => {
-                let own = bytes.iter().take(size as usize);
-                own.flat_map(|byte| byte.from.iter().copied()).collect()
-            }
-        };
+    pub fn origins(&self, memory: &dyn Memory) -> Vec<Origin> {
+        let mut origins = Vec::new();
+        self.add_origins(memory, &mut origins, MOST_DEPTH);
         origins.sort_unstable();
         origins.dedup();
         origins
+    }
+
+    fn add_origins(&self, memory: &dyn Memory, origins: &mut Vec<Origin>, depth: usize) {
+        /// Of a larger value, only the beginning: a damaged table may say anything.
+        const MOST: u64 = 1 << 24;
+        let size = self.size().unwrap_or(0).min(MOST);
+        match &self.place {
+            Place::Memory(at) => {
+                origins.extend((0..size).map(|byte| Origin::Memory(at.wrapping_add(byte))));
+            }
+            Place::Bytes(bytes) => {
+                let own = bytes.iter().take(size as usize);
+                origins.extend(own.flat_map(|byte| byte.from.iter().copied()));
+            }
+        }
+        // What several classes share by inheritance may lie outside of the object.
+        if let (Shape::Record(record), 1..) = (self.shape(), depth) {
+            for base in record.members.iter().filter(|member| member.is_base) {
+                self.member(memory, base).add_origins(memory, origins, depth - 1);
+            }
+        }
     }
 
     /// Whether it is nowhere as it is, but computed from where it comes from by what the debug
@@ -110,6 +133,9 @@ impl Value {
         match &self.type_ {
             Type::Told(type_) => self.units().type_name(type_),
             Type::PointerTo(to) => format!("{} *", self.units().type_name(to)),
+            Type::ArrayOf(element, counts) => {
+                format!("{} {}", self.units().type_name(element), brackets(counts))
+            }
         }
     }
 
@@ -118,9 +144,9 @@ impl Value {
         match &self.place {
             Place::Memory(at) => memory.read_exact(*at, size).ok_or(Unknown::Unreadable),
             Place::Bytes(bytes) => {
-                let known: Option<Vec<u8>> =
-                    bytes.get(..size).and_then(|b| b.iter().map(|byte| byte.value).collect());
-                known.ok_or(Unknown::OptimisedOut)
+                let known = |byte: &Byte| (byte.known == 0xff).then_some(byte.value);
+                let bytes = bytes.get(..size).and_then(|own| own.iter().map(known).collect());
+                bytes.ok_or(Unknown::OptimisedOut)
             }
         }
     }
@@ -134,11 +160,51 @@ impl Value {
     ) -> Result<i128, Unknown> {
         let (first, count) = self.bits.unwrap_or((0, size.saturating_mul(8)));
         let length = first.saturating_add(count).div_ceil(8).min(16) as usize;
-        let mut word = [0; 16];
-        word[..length].copy_from_slice(&self.bytes(memory, length)?);
-        let unused = 128u64.saturating_sub(count).min(127) as u32;
-        let bits = u128::from_le_bytes(word) >> first.min(127) << unused;
-        Ok(if signed { bits as i128 >> unused } else { (bits >> unused) as i128 })
+        let (first, unused) = (first.min(127) as u32, 128u64.saturating_sub(count) as u32);
+        let wanted = u128::MAX.checked_shr(unused).unwrap_or(0);
+        let bits = match &self.place {
+            Place::Memory(_) => word(self.bytes(memory, length)?),
+            Place::Bytes(bytes) => {
+                let own = bytes.get(..length).ok_or(Unknown::OptimisedOut)?;
+                // Others in the same bytes need not be known.
+                let known = word(own.iter().map(|byte| byte.known)) >> first & wanted;
+                if known != wanted {
+                    return Err(Unknown::OptimisedOut);
+                }
+                word(own.iter().map(|byte| byte.value))
+            }
+        };
+        let bits = bits >> first & wanted;
+        let extended = (bits as i128).checked_shl(unused).and_then(|bits| bits.checked_shr(unused));
+        Ok(if signed { extended.unwrap_or(0) } else { bits as i128 })
+    }
+
+    /// Its number, if it is a whole one.
+    pub(crate) fn whole_number(&self, memory: &dyn Memory) -> Result<i128, Unknown> {
+        match self.shape() {
+            Shape::Number {
+                encoding: dw::DW_ATE_signed | dw::DW_ATE_signed_char, size, ..
+            } => self.integer(memory, size, true),
+            Shape::Number {
+                encoding:
+                    dw::DW_ATE_unsigned | dw::DW_ATE_unsigned_char | dw::DW_ATE_boolean | dw::DW_ATE_UTF,
+                size,
+                ..
+            } => self.integer(memory, size, false),
+            Shape::Enumeration { size, is_signed, .. } => self.integer(memory, size, is_signed),
+            _ => Err(Unknown::NoType),
+        }
+    }
+
+    /// What a reference leads to; itself if it is none.
+    pub(crate) fn referred(self, memory: &dyn Memory) -> Result<Value, Unknown> {
+        match self.shape() {
+            Shape::Pointer { is_reference: true, .. } => {
+                let to = self.pointed_to(memory)?;
+                Ok(to.unwrap_or(self))
+            }
+            _ => Ok(self),
+        }
     }
 
     /// What lies so many bytes behind its beginning.
@@ -157,18 +223,32 @@ impl Value {
         Value { module: self.module.clone(), type_: Type::Told(type_), place, bits }
     }
 
-    pub(crate) fn member(&self, member: &Member) -> Value {
-        self.part(member.type_.clone(), member.offset, member.bits)
+    pub(crate) fn member(&self, memory: &dyn Memory, member: &Member) -> Value {
+        let type_ = member.type_.clone();
+        match (&member.offset, &self.place) {
+            (Offset::Bytes(offset), _) => self.part(type_, *offset, member.bits),
+            (Offset::Computed(unit, expression), Place::Memory(at)) => {
+                let (module, frame) = (&self.module, None);
+                let (frame_base, modules, callers) = (None, None, 0);
+                let context = Context { memory, module, unit, frame, frame_base, modules, callers };
+                match context.number(expression.clone(), Some(*at)) {
+                    Some(at) => Value::told(module, type_, Place::Memory(at)),
+                    None => Value::told(module, type_, Place::Bytes(Vec::new())),
+                }
+            }
+            // Only objects in memory know where such a member is.
+            (Offset::Computed(..), Place::Bytes(_)) => {
+                Value::told(&self.module, type_, Place::Bytes(Vec::new()))
+            }
+        }
     }
 
     /// A member by its name, also of what has no name itself and of what is inherited.
-    pub(crate) fn member_named(&self, name: &str) -> Option<Value> {
-        /// Nothing is inherited over more generations.
-        const MOST_DEPTH: usize = 16;
-        self.member_within(name, MOST_DEPTH)
+    pub(crate) fn member_named(&self, memory: &dyn Memory, name: &str) -> Option<Value> {
+        self.member_within(memory, name, MOST_DEPTH)
     }
 
-    fn member_within(&self, name: &str, depth: usize) -> Option<Value> {
+    fn member_within(&self, memory: &dyn Memory, name: &str, depth: usize) -> Option<Value> {
         let (Shape::Record(record), 1..) = (self.shape(), depth) else {
             return None;
         };
@@ -177,12 +257,12 @@ impl Value {
             own == Some(name) || own.and_then(|own| own.strip_prefix("__")) == Some(name)
         });
         if let Some(member) = direct {
-            return Some(self.member(member));
+            return Some(self.member(memory, member));
         }
         let inner = record.members.iter().filter(|member| member.is_base || member.name.is_none());
         inner
-            .map(|member| self.member(member))
-            .find_map(|inner| inner.member_within(name, depth - 1))
+            .map(|member| self.member(memory, member))
+            .find_map(|inner| inner.member_within(memory, name, depth - 1))
     }
 
     /// What a pointer points to.
@@ -193,4 +273,11 @@ impl Value {
         let at = self.integer(memory, 8, false)? as u64;
         Ok(Some(Value::told(&self.module, to, Place::Memory(at))))
     }
+}
+
+/// Up to sixteen bytes as a number.
+fn word(bytes: impl IntoIterator<Item = u8>) -> u128 {
+    let mut word = [0; 16];
+    word.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
+    u128::from_le_bytes(word)
 }

@@ -2,14 +2,12 @@
 
 use crate::evaluate::{Context, Unknown};
 use crate::locations::{Point, VIEWS, expression_at};
-use crate::names::is_meant;
 use crate::scope::Scope;
 use crate::units::DieRef;
 use crate::value::Value;
-use crate::{Bytes, Die, Frame, LinkAddress, Memory, Module, Modules, Unit, Viewpoint};
+use crate::{Bytes, Die, Frame, LinkAddress, Memory, Module, Modules, Viewpoint};
 use gimli::constants as dw;
 use gimli::{AttributeValue, Expression};
-use std::rc::Rc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -33,7 +31,7 @@ impl Modules {
 
     /// Those that have names at another address of the frame's function, as they are where the
     /// frame is now.
-    pub(crate) fn variables_seen_from(
+    pub fn variables_seen_from(
         &self,
         viewpoint: &Viewpoint,
         memory: &dyn Memory,
@@ -52,21 +50,34 @@ impl Modules {
         };
         let base = scopes.last().and_then(|real| frame_base(memory, module, frame, real));
         let mut variables: Vec<Variable> = Vec::new();
+        let context = Context {
+            memory,
+            module,
+            unit: &scope.function.unit,
+            frame: Some(frame),
+            frame_base: base,
+            modules: Some(self),
+            callers: 0,
+        };
         for block in &scope.blocks {
-            let context = Context {
-                memory,
-                module,
-                unit: &block.unit,
-                frame: Some(frame),
-                frame_base: base,
-                modules: Some(self),
-                callers: 0,
-            };
+            let context = Context { unit: &block.unit, ..context };
             let Ok(mut tree) = block.unit.entries_tree(Some(block.offset)) else { continue };
             let Ok(root) = tree.root() else { continue };
+            let is_within = units.covers(&block.unit, root.entry(), point.address);
             let mut children = root.children();
             while let Ok(Some(child)) = children.next() {
-                variables.extend(context.variable(child.entry(), point));
+                variables.extend(context.variable(child.entry(), point, is_within));
+            }
+        }
+        // What is there hides what is not.
+        for DieRef { unit, offset } in scope.left_out(units) {
+            let context = Context { unit: &unit, ..context };
+            let entry = unit.entry(offset).ok();
+            let variable = entry.and_then(|entry| context.variable(&entry, point, true));
+            if let Some(variable) = variable
+                && variables.iter().all(|known| known.name != variable.name)
+            {
+                variables.push(variable);
             }
         }
         let (parameters, locals): (Vec<_>, Vec<_>) =
@@ -79,28 +90,6 @@ impl Modules {
         let module = self.at(frame.lookup())?;
         let scopes = module.image.units.scopes(module.linked(frame.lookup()));
         frame_base(memory, module, frame, scopes.last()?)
-    }
-
-    /// A variable that belongs to no frame, by its name; first of the module that an
-    /// address lies in.
-    pub fn global(
-        &self,
-        memory: &dyn Memory,
-        near: u64,
-        asked: &str,
-    ) -> Option<Result<Value, Unknown>> {
-        let mut files = self.files();
-        files.sort_by_key(|module| {
-            !self.at(near).is_some_and(|m| Rc::ptr_eq(&m.image, &module.image))
-        });
-        files.into_iter().find_map(|module| {
-            let by_type = module
-                .image
-                .units
-                .all()
-                .find_map(|unit| global_of_unit(memory, module, &unit, asked));
-            by_type.or_else(|| module.image.object_symbol(asked).map(|_| Err(Unknown::NoType)))
-        })
     }
 }
 
@@ -116,45 +105,8 @@ fn frame_base(memory: &dyn Memory, module: &Module, frame: &Frame, real: &Scope)
     context.number(context.expression(value, address)?, None)
 }
 
-fn global_of_unit(
-    memory: &dyn Memory,
-    module: &Module,
-    unit: &Rc<Unit>,
-    asked: &str,
-) -> Option<Result<Value, Unknown>> {
-    let units = &module.image.units;
-    let last = asked.rsplit("::").next().unwrap_or(asked);
-    let (frame, frame_base, modules) = (None, None, None);
-    let context = Context { memory, module, unit, frame, frame_base, modules, callers: 0 };
-    let mut entries = unit.entries();
-    // What lies in a function has a name there only.
-    let mut function: Option<isize> = None;
-    let mut path: Vec<(isize, String)> = Vec::new();
-    while let Ok(Some(entry)) = entries.next_dfs() {
-        path.retain(|(depth, _)| *depth < entry.depth());
-        function = function.filter(|depth| *depth < entry.depth());
-        match entry.tag() {
-            dw::DW_TAG_subprogram => function = function.or(Some(entry.depth())),
-            dw::DW_TAG_namespace => path.push((entry.depth(), units.name(unit, entry)?)),
-            dw::DW_TAG_variable if function.is_none() => {
-                let named = units.name(unit, entry).is_some_and(|name| name == last);
-                let here: Vec<&str> = path.iter().map(|(_, name)| name.as_str()).collect();
-                let whole = [here.as_slice(), &[last]].concat().join("::");
-                // One that is only declared here is defined elsewhere.
-                let defined =
-                    entry.has_attr(dw::DW_AT_location) || entry.has_attr(dw::DW_AT_const_value);
-                if named && defined && (is_meant(&whole, asked) || here.is_empty()) {
-                    return Some(context.value(entry, Point::instruction(LinkAddress(0))));
-                }
-            }
-            _ => {}
-        }
-    }
-    None
-}
-
 impl Context<'_> {
-    fn variable(&self, entry: &Die, point: Point) -> Option<Variable> {
+    fn variable(&self, entry: &Die, point: Point, is_within: bool) -> Option<Variable> {
         let kind = match entry.tag() {
             dw::DW_TAG_formal_parameter => Kind::Parameter,
             dw::DW_TAG_variable => Kind::Local,
@@ -165,10 +117,24 @@ impl Context<'_> {
         if entry.has_attr(dw::DW_AT_declaration) {
             return None;
         }
-        Some(Variable { name, kind, value: self.value(entry, point) })
+        let value = self.value(entry, point).and_then(|value| {
+            // A register that is told without saying where is the variable's only in its block.
+            let is_told_for_block =
+                matches!(entry.attr_value(dw::DW_AT_location), Some(AttributeValue::Exprloc(_)));
+            match value.address() {
+                None if is_told_for_block && !is_within => Err(Unknown::OptimisedOut),
+                _ => Ok(value),
+            }
+        });
+        Some(Variable { name, kind, value })
     }
 
-    fn value(&self, entry: &Die, point: Point) -> Result<Value, Unknown> {
+    pub fn value(&self, entry: &Die, point: Point) -> Result<Value, Unknown> {
+        self.value_as_declared(entry, point).map(|value| self.with_length(value, point))
+    }
+
+    /// Of an array whose length is known only while the program runs, that is left open.
+    pub fn value_as_declared(&self, entry: &Die, point: Point) -> Result<Value, Unknown> {
         let units = &self.module.image.units;
         let type_ = units.type_of(self.unit, entry).ok_or(Unknown::NoType)?;
         let size = units.size(&type_).unwrap_or(0) as usize;

@@ -17,6 +17,10 @@ const SOURCE: &str = "
         return sum;
     }
     int main(int argc, char **argv) {
+        int counts[argc][2];
+        counts[0][1] = argc;
+        _Complex long double both = argc;
+        own.last = counts[0][1] + (both != 0);
         struct list last = {0, {1, 2, 3}, 4, \"last\"}, first = {&last, {argc}, 6, argv[0]};
         printf(\"%d\\n\", total(&first, 1.5));
         return 0;
@@ -109,10 +113,13 @@ fn ask(bytes: &[u8], path: &Path) -> usize {
             for frame in trace.frames.iter().take(3) {
                 for number in 0..modules.called(frame).len() {
                     for variable in modules.variables(&memory, frame, number) {
-                        let text = variable.value.map(|value| value.text(&modules, &memory));
-                        answers += usize::from(text.is_ok());
+                        let Ok(value) = variable.value else { continue };
+                        answers += usize::from(!value.text(&modules, &memory).is_empty());
+                        answers += usize::from(!value.origins(&memory).is_empty());
                     }
-                    for expression in ["*list", "list->next->values[1]", "sum", "own", "stdout"] {
+                    for expression in
+                        ["*list", "list->next->values[1]", "sum", "own", "counts", "both", "stdout"]
+                    {
                         let expression = expression.parse().unwrap();
                         let value = modules.evaluate(
                             &memory,

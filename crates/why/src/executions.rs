@@ -196,6 +196,16 @@ impl Executions {
         self.last
     }
 
+    /// Of several statements that begin where the thread has come to, before which one a function
+    /// begins that is executed there.
+    pub fn view_of_entry(&self, scene: &Scene, images: &mut Images) -> Option<u64> {
+        let Code::Function(name) = &self.code else { return None };
+        let pc = scene.registers.0[RIP];
+        let modules = images.modules(scene);
+        let module = modules.at(pc)?;
+        Some(module.image.view_of_entry(module.linked(pc), name))
+    }
+
     /// Whether it cannot be told which code is meant.
     pub fn several(&self) -> Option<String> {
         self.found.several(&self.code)

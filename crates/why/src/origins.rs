@@ -9,7 +9,7 @@ use std::ops::Range;
 use why_effects::{Cell, Place, cells, effects};
 use why_engine::Scene;
 use why_record::registers::{FLAGS, RAX, RIP};
-use why_symbols::{Origin, Value};
+use why_symbols::{Memory, Origin, Value};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origins {
@@ -26,8 +26,8 @@ impl Origins {
     }
 
     /// Of what is called by a name.
-    pub fn of_value(value: &Value) -> Origins {
-        Origins { is_computed: value.is_computed(), ..Origins::of_places(&value.origins()) }
+    pub fn of_value(value: &Value, memory: &dyn Memory) -> Origins {
+        Origins { is_computed: value.is_computed(), ..Origins::of_places(&value.origins(memory)) }
     }
 
     fn of_places(places: &[Origin]) -> Origins {

@@ -7,6 +7,8 @@ mod forms;
 mod gdb;
 #[path = "print/lines.rs"]
 mod lines;
+#[path = "print/values.rs"]
+mod values;
 
 use gdb::{Question, function, normal};
 use serde_json::Value;

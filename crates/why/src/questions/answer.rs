@@ -100,14 +100,23 @@ struct Function<'a> {
     called: Called,
 }
 
+impl Function<'_> {
+    /// Its source is known, or it is of a file that is no system's.
+    fn may_be_told(&self) -> bool {
+        self.called.line.is_some() || self.called.module.is_some() && !self.called.is_of_system
+    }
+}
+
 impl Asker {
     /// Of the line that is being executed or has just been left, if one is given: none if its
-    /// function's frame has gone.
+    /// function's frame has gone. Of several statements that begin here, as they are before the
+    /// one of the view, if there is one, has begun.
     pub fn ask(
         &self,
         scene: &Scene,
         images: &mut Images,
         within: Option<&Within>,
+        view: Option<u64>,
     ) -> Option<Answer> {
         let modules = &images.modules(scene);
         let memory = &SceneMemory(scene);
@@ -131,12 +140,23 @@ impl Asker {
             None => functions
                 .iter()
                 .position(|function| function.called.is_own)
-                .or_else(|| functions.iter().position(|f| f.called.line.is_some())),
+                // What the program's own code lacks is not made up for by that of its callers.
+                .or_else(|| functions.iter().position(Function::may_be_told)),
+        };
+        // Callers are behind their calls.
+        let seen_from = |function: &Function| {
+            let is_innermost =
+                trace.frames.first().is_some_and(|f| std::ptr::eq(f, function.frame));
+            let view = view.filter(|_| is_innermost);
+            Viewpoint { view, ..Viewpoint::of(function.frame, function.number) }
         };
         let wanted = |index: usize| self.all_variables || chosen == Some(index);
         let seen = |(index, function): (usize, &Function)| {
             let variables = match wanted(index) {
-                true => modules.variables(memory, function.frame, function.number),
+                true => {
+                    let viewpoint = seen_from(function);
+                    modules.variables_seen_from(&viewpoint, memory, function.frame, function.number)
+                }
                 false => Vec::new(),
             };
             let variables = variables.iter().map(|v| variable_seen(modules, memory, v)).collect();
@@ -144,7 +164,9 @@ impl Asker {
         };
         let seen_value = self.value.as_ref().map(|wanted| {
             let function = chosen.map_or(functions.first(), |index| functions.get(index));
-            value_seen(scene, modules, function, within.map(|line| &line.viewpoint), wanted)
+            let own = function.map(seen_from);
+            let viewpoint = within.map(|line| &line.viewpoint).or(own.as_ref());
+            value_seen(scene, modules, function.zip(viewpoint), wanted)
         });
         Some(Answer {
             process: scene.process,
@@ -171,7 +193,7 @@ impl Asker {
 
 impl FrameSeen {
     fn new(function: &Function, variables: Vec<VariableSeen>) -> FrameSeen {
-        let Called { function: name, line, module, inlined, is_own } = function.called.clone();
+        let Called { function: name, line, module, inlined, is_own, .. } = function.called.clone();
         FrameSeen {
             pc: function.frame.pc,
             function: name,
@@ -201,8 +223,7 @@ fn variable_seen(modules: &Modules, memory: &SceneMemory, variable: &Variable) -
 fn value_seen(
     scene: &Scene,
     modules: &Modules,
-    function: Option<&Function>,
-    viewpoint: Option<&Viewpoint>,
+    seen_from: Option<(&Function, &Viewpoint)>,
     wanted: &Wanted,
 ) -> Result<(ValueSeen, Origins), String> {
     let seen = match wanted {
@@ -218,9 +239,7 @@ fn value_seen(
         }
         Wanted::Expression(expression) => {
             let memory = &SceneMemory(scene);
-            let function = function.ok_or("no frame is known here")?;
-            let own = Viewpoint::of(function.frame, function.number);
-            let viewpoint = viewpoint.unwrap_or(&own);
+            let (function, viewpoint) = seen_from.ok_or("no frame is known here")?;
             let value = modules.evaluate(memory, function.frame, viewpoint, expression);
             let value = value.map_err(|error| error.0)?;
             let seen = ValueSeen::Expression {
@@ -228,7 +247,7 @@ fn value_seen(
                 type_: value.type_name(),
                 value: value.text(modules, memory),
             };
-            return Ok((seen, Origins::of_value(&value)));
+            return Ok((seen, Origins::of_value(&value, memory)));
         }
     };
     Ok((seen, Origins::of_named(wanted)))

@@ -159,7 +159,21 @@ impl Visit {
         within: Option<&Within>,
         moment: Option<LineMoment>,
     ) {
-        let Some(answer) = self.asker.ask(scene, images, within) else {
+        let view = within.and_then(|line| line.viewpoint.view);
+        self.look_from(view, scene, images, within, moment);
+    }
+
+    /// Of several statements that begin here, as it is before one of them has begun, or after all
+    /// have.
+    fn look_from(
+        &mut self,
+        view: Option<u64>,
+        scene: &Scene,
+        images: &mut Images,
+        within: Option<&Within>,
+        moment: Option<LineMoment>,
+    ) {
+        let Some(answer) = self.asker.ask(scene, images, within, view) else {
             return;
         };
         let answer = Answer { moment, ..answer };
@@ -175,9 +189,10 @@ impl Visit {
             unreachable!("only executions begin");
         };
         let when_left = *when_left;
+        let view_of_entry = executions.view_of_entry(scene, images);
         let mut within = Within::new(scene, images, &executions.code);
-        let course = match &mut within {
-            Some(within) if when_left => within.begin(),
+        let course = match within.as_mut().map(Within::begin) {
+            Some(course) if when_left => course,
             _ => executions::Course::IsOver,
         };
         // If its function returns in this line, that is all there is to be seen; and where what
@@ -185,7 +200,13 @@ impl Visit {
         let is_over = within.is_some() && matches!(course, executions::Course::IsOver);
         let moment = if is_over { LineMoment::Left } else { LineMoment::Before };
         let moment = when_left.then_some(moment);
-        self.look(scene, images, within.as_ref(), moment);
+        if let Some(view) = view_of_entry {
+            self.look_from(Some(view), scene, images, None, moment);
+        }
+        // What is not known before a function's first statement may be so when that has begun.
+        if self.told.as_ref().is_none_or(|told| told.as_ref().is_ok_and(|a| a.lacks_value())) {
+            self.look(scene, images, within.as_ref(), moment);
+        }
         if let (Some(within), executions::Course::GoesOn) = (&mut within, &course) {
             // Of its statements, several may begin here.
             within.see_from(None);

@@ -57,7 +57,7 @@ gdb.execute("run")
 values = {}
 for expression in json.loads(os.environ["EXPRESSIONS"]):
     try:
-        values[expression] = gdb.parse_and_eval(expression).format_string()
+        values[expression] = gdb.parse_and_eval(expression).format_string(deref_refs=True)
     except gdb.error as error:
         values[expression] = str(error)
 answer = json.dumps({"frames": list(frames()), "values": values})

@@ -126,7 +126,8 @@ fn a_caller_tells_what_a_function_has_forgotten() {
             for number in 1..=6 {
                 let theirs = setting.gdb(&place, number, &[]);
                 let ours = setting.print(&format!("{place}#{number}"));
-                compare(&ours, &theirs, &[]);
+                // What the C library called it with, gdb does not look for.
+                compare(&ours, &theirs, &["argc"]);
                 // What gdb knows, we know; but behind a jump it makes up the frame that is gone.
                 if number > 4 {
                     continue;
@@ -136,6 +137,10 @@ fn a_caller_tells_what_a_function_has_forgotten() {
                     for (name, value) in their["variables"].as_object().unwrap() {
                         let value = normal(value.as_str().unwrap());
                         let here = normal(value_of(our, name));
+                        if name == "argc" && here != value {
+                            assert_eq!((&*here, &*value), ("1", "<optimised out>"));
+                            continue;
+                        }
                         assert_eq!(here, value, "{options:?} #{number}: {name}");
                         told += usize::from(name == "constant" && value == "17");
                     }
