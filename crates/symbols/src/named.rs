@@ -25,11 +25,11 @@ impl Value {
 
     /// Whether there is nothing in it, as in classes that only have functions: what is at the same
     /// address is something else then.
-    fn is_empty(&self, depth: usize) -> bool {
+    fn is_empty(&self, memory: &dyn Memory, depth: usize) -> bool {
         match self.shape() {
             Shape::Record(record) if record.variants.is_none() && depth > 0 => {
-                let mut members = record.members.iter().map(|member| self.member(member));
-                members.all(|member| member.is_empty(depth - 1))
+                let mut members = record.members.iter().map(|member| self.member(memory, member));
+                members.all(|member| member.is_empty(memory, depth - 1))
             }
             _ => false,
         }
@@ -63,7 +63,7 @@ impl Value {
                     let parts = parts.map(|member| (member, value.member(memory, member)));
                     let mut around = parts.filter_map(|(member, part)| {
                         let offset = part.around(at)?;
-                        (!part.is_empty(MOST_DEPTH)).then_some((member, part, offset))
+                        (!part.is_empty(memory, MOST_DEPTH)).then_some((member, part, offset))
                     });
                     let Some((member, part, inside)) = around.next() else { break };
                     // Of several in one byte nobody knows which one was meant.
@@ -77,14 +77,17 @@ impl Value {
                     (suffix, part, inside)
                 }
                 Shape::Array { element, counts } => {
-                    let row = counts.last().copied().unwrap_or(0);
+                    // How long the outermost dimension is makes no difference.
+                    let inner = counts.iter().skip(1).copied().collect::<Option<Vec<u64>>>();
+                    let Some(inner) = inner.filter(|_| !counts.is_empty()) else { break };
+                    let row = inner.last().copied().unwrap_or(0);
                     if value.is_text_with(memory, &element, row, offset) {
                         break;
                     }
                     let size = value.units().size(&element).unwrap_or(0);
                     let Some(number) = offset.checked_div(size) else { break };
                     let part = value.part(element, number * size, None);
-                    (indices(number, &counts), part, offset - number * size)
+                    (indices(number, &inner), part, offset - number * size)
                 }
                 _ => break,
             };
@@ -160,9 +163,8 @@ impl Modules {
     }
 }
 
-/// How the element is written that has a number in an array of one or several dimensions.
-fn indices(number: u64, counts: &[u64]) -> String {
-    let Some((_, inner)) = counts.split_first() else { return String::new() };
+/// How the element is written that has a number in an array, of which inner dimensions are so long.
+fn indices(number: u64, inner: &[u64]) -> String {
     let (mut number, mut written) = (number, String::new());
     for count in inner.iter().rev() {
         written = format!("[{}]{written}", number.checked_rem(*count).unwrap_or(0));
