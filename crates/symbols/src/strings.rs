@@ -28,11 +28,14 @@ pub fn c_string(memory: &dyn Memory, at: u64) -> Option<String> {
     }
 }
 
-/// The text in an array of characters, without the zero bytes at its end; or that in the first part
-/// of a larger one.
+/// The text in an array of characters, up to its zero byte; or that in the first part of a larger one.
+/// Where nothing legible is in front of a zero byte it is no text: then all is told, without the zero
+/// bytes at its end.
 pub fn array_text(bytes: &[u8], goes_on: bool) -> String {
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    let shown = end.min(MOST_BYTES);
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    let is_text = !text.is_empty() && std::str::from_utf8(text).is_ok();
+    let shown = if is_text { text.len() } else { end }.min(MOST_BYTES);
     quoted(&bytes[..shown], shown < end || goes_on)
 }
 

@@ -180,7 +180,7 @@ fn what_cannot_be_answered_is_said_in_a_line() {
     let unmapped = recorded.refused(&["slice", "end:0x0+8"], 1);
     assert!(unmapped.contains("no memory is mapped at 0x0"), "{unmapped}");
     let source = recorded.refused(&["chop", "--from", "arg:7", "--to", "end"], 1);
-    assert!(source.contains("1 arguments"), "{source}");
+    assert!(source.contains("one argument, and none 7"), "{source}");
     let input = recorded.refused(&["chop", "--from", "input", "--to", "end"], 1);
     assert!(input.contains("neither its standard input nor a file"), "{input}");
     let outside = recorded.refused(&["slice", "main", "--region", "work..end"], 1);

@@ -63,7 +63,7 @@ fn of_something_larger_the_wanted_part_is_told() {
     for (variable, comment, expected) in [
         ("entry", "table", "table[2][0] = 5"),
         ("letter", "words", "words = {\"one\", \"two\"}"),
-        ("closed", "shorter", "text = \"ab\""),
+        ("closed", "shorter", "text = \"ab\"…"),
         ("behind", "behind", "text[4] = 120 'x'"),
     ] {
         let criterion = format!("{}:{variable}", recorded.place("end"));
@@ -79,7 +79,7 @@ fn what_a_call_makes_is_told_as_it_is_when_that_has_come_back() {
         let recorded = Recorded::new("told.c", &["-g", level, "-fno-builtin"], &["12 34 56"]);
         let answer = recorded.json(&["slice", "stdout:0", "--data"]);
         let told = recorded.made(&answer, "copied");
-        assert_eq!(told.as_deref(), Some("copy = \"12 34 56\""), "{level}");
+        assert_eq!(told.as_deref(), Some("copy = \"12 34 56\"…"), "{level}");
     }
 }
 
