@@ -5,7 +5,16 @@ use crate::{Die, LinkAddress, Unit};
 use gimli::UnitOffset;
 use gimli::constants as dw;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::rc::Rc;
+
+/// A function, one that was inlined or a block.
+pub(crate) struct Block {
+    depth: isize,
+    offset: UnitOffset,
+    tag: gimli::DwTag,
+    code: Vec<Range<u64>>,
+}
 
 /// One function as the source has it: a real one, or one inlined into the next.
 pub struct Scope {
@@ -102,24 +111,40 @@ impl Units {
         let Some(function) = self.functions_at(unit, address).pop() else {
             return Vec::new();
         };
-        let mut found: Vec<(isize, UnitOffset, gimli::DwTag)> = Vec::new();
-        let Ok(mut entries) = unit.entries_at_offset(function) else {
-            return Vec::new();
-        };
+        let mut found: Vec<&Block> = Vec::new();
+        let blocks = self.blocks(unit, function);
+        for block in blocks.iter() {
+            if block.code.iter().any(|code| code.contains(&address.0)) {
+                found.retain(|outer| outer.depth < block.depth);
+                found.push(block);
+            }
+        }
+        found.into_iter().map(|block| (block.offset, block.tag)).collect()
+    }
+
+    /// What a function consists of that has code, in the order of the entries.
+    fn blocks(&self, unit: &Rc<Unit>, function: UnitOffset) -> Rc<[Block]> {
+        let mut known = self.blocks.borrow_mut();
+        let blocks = known.entry((unit.key(), function));
+        Rc::clone(blocks.or_insert_with(|| self.read_blocks(unit, function).into()))
+    }
+
+    fn read_blocks(&self, unit: &Rc<Unit>, function: UnitOffset) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        let Ok(mut entries) = unit.entries_at_offset(function) else { return blocks };
         while let Ok(Some(entry)) = entries.next_dfs() {
             if entry.offset() != function && entry.depth() <= 0 {
                 break;
             }
-            let tag = entry.tag();
+            let (depth, offset, tag) = (entry.depth(), entry.offset(), entry.tag());
             let has_code = matches!(
                 tag,
                 dw::DW_TAG_subprogram | dw::DW_TAG_inlined_subroutine | dw::DW_TAG_lexical_block
             );
-            if has_code && self.covers(unit, entry, address) {
-                found.retain(|(depth, ..)| *depth < entry.depth());
-                found.push((entry.depth(), entry.offset(), tag));
+            if has_code {
+                blocks.push(Block { depth, offset, tag, code: self.stretches(unit, entry) });
             }
         }
-        found.into_iter().map(|(_, offset, tag)| (offset, tag)).collect()
+        blocks
     }
 }

@@ -1,5 +1,6 @@
 //! The compilation units of a file, read when they are needed.
 
+use crate::scope::Block;
 use crate::split::Split;
 use crate::tables::{Tables, Unit};
 use crate::{Die, LinkAddress};
@@ -16,6 +17,8 @@ pub struct Units {
     ranges: OnceCell<Vec<(u64, u64, usize)>>,
     /// The functions of the units that were asked for.
     functions: RefCell<HashMap<(usize, usize), Functions>>,
+    /// What functions consist of, by their units and entries: of one many addresses are asked for.
+    pub(crate) blocks: RefCell<HashMap<((usize, usize), UnitOffset), Rc<[Block]>>>,
 }
 
 /// First and last address of a stretch of each function's code, and the function's entry.
@@ -36,7 +39,8 @@ impl DieRef {
 
 impl Units {
     pub fn new(tables: Rc<Tables>, split: Split) -> Units {
-        Units { tables, split, ranges: OnceCell::new(), functions: RefCell::default() }
+        let (functions, blocks) = (RefCell::default(), RefCell::default());
+        Units { tables, split, ranges: OnceCell::new(), functions, blocks }
     }
 
     fn unit(&self, number: usize) -> Option<Rc<Unit>> {
