@@ -16,10 +16,13 @@ pub struct Units {
     /// First and last address, and the unit's number, in the order of addresses.
     ranges: OnceCell<Vec<(u64, u64, usize)>>,
     /// The functions of the units that were asked for.
-    functions: RefCell<HashMap<(usize, usize), Functions>>,
+    functions: RefCell<HashMap<UnitKey, Functions>>,
     /// What functions consist of, by their units and entries: of one many addresses are asked for.
-    pub(crate) blocks: RefCell<HashMap<((usize, usize), UnitOffset), Rc<[Block]>>>,
+    pub(crate) blocks: RefCell<HashMap<(UnitKey, UnitOffset), Rc<[Block]>>>,
 }
+
+/// A unit, in which part of the tables it is and where.
+type UnitKey = (usize, usize);
 
 /// First and last address of a stretch of each function's code, and the function's entry.
 type Functions = Rc<Vec<(u64, u64, UnitOffset)>>;
