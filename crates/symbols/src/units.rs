@@ -18,14 +18,17 @@ pub struct Units {
     /// The functions of the units that were asked for.
     functions: RefCell<HashMap<UnitKey, Functions>>,
     /// What functions consist of, by their units and entries: of one many addresses are asked for.
-    pub(crate) blocks: RefCell<HashMap<(UnitKey, UnitOffset), Rc<[Block]>>>,
+    pub(crate) blocks: RefCell<HashMap<(UnitKey, UnitOffset), Blocks>>,
 }
 
-/// A unit, in which part of the tables it is and where.
+/// What no other unit has.
 type UnitKey = (usize, usize);
 
 /// First and last address of a stretch of each function's code, and the function's entry.
 type Functions = Rc<Vec<(u64, u64, UnitOffset)>>;
+
+/// In the order of the entries.
+type Blocks = Rc<[Block]>;
 
 /// An entry of a unit, such as a type.
 #[derive(Clone)]
