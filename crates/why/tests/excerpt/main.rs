@@ -311,9 +311,9 @@ fn sights_are_the_same(
             chosen.insert((*event, ticks + within));
         }
     }
-    let chosen = chosen.into_iter().map(|(event, ticks)| format!("{event}.{ticks}"));
-    let (start, end) = (["start".to_owned()], ["end".to_owned()]);
-    let moments: Vec<String> = start.into_iter().chain(chosen).chain(end).collect();
+    let mut moments: Vec<String> =
+        chosen.into_iter().map(|(event, ticks)| format!("{event}.{ticks}")).collect();
+    moments.push("end".to_owned());
     let journey = |recording: &Path, program: i32| {
         let (recording, moments) = (recording.to_owned(), moments.clone());
         let process = setting.process;
@@ -348,7 +348,7 @@ fn an_excerpt_is_a_recording() -> Result<(), Failed> {
         return Err(info.into());
     }
     // What is not in the slice can be seen as well.
-    for value in ["end:sum", "end:other"] {
+    for value in ["end:sum", "end:other", "start", "start:%rsp"] {
         let printed = |recording: &str| {
             Ok::<_, String>(setting.answered(&["print", recording, value])?.stdout)
         };

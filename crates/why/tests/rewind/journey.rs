@@ -46,8 +46,9 @@ pub fn same(expected: &Sight, seen: &Sight) -> Result<(), String> {
         }
     }
     if let Some(part) = expected.memory.iter().find(|part| !seen.memory.contains(part)) {
-        let other = seen.memory.iter().find(|other| other.0 == part.0);
-        return Err(format!("memory is {other:x?} and not {part:x?}"));
+        let overlaps = |other: &&(u64, u64, u64)| other.0 < part.1 && part.0 < other.1;
+        let there: Vec<_> = seen.memory.iter().filter(overlaps).collect();
+        return Err(format!("memory is {there:x?} and not {part:x?}"));
     }
     let place = |sight: &Sight| format!("thread {} at {}", sight.thread, sight.position);
     if place(expected) != place(seen) {
