@@ -55,6 +55,10 @@ impl Supervisor {
         self.task(tid).state = State::Running;
         self.task(tid).steps_itself |= registers.eflags & TRAP_FLAG != 0;
         self.patch_code(tid);
+        if self.can_deliver(tid)? {
+            // It came while the way here was prepared, and nothing would tell of it again.
+            ptrace::interrupt(tid)?;
+        }
         Ok(ptrace::resume(tid, 0)?)
     }
 

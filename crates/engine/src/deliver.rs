@@ -30,10 +30,6 @@ const SYS_CLOSE: u64 = libc::SYS_close as u64;
 /// The length of `syscall`.
 const SYSCALL_BYTES: u64 = 2;
 
-/// The codes of a trap by `int3` and of a single step.
-const SI_KERNEL: i32 = 0x80;
-const TRAP_TRACE: i32 = 2;
-
 /// Where the signal mask lies in a frame: behind the return address, and in
 /// ucontext behind flags, link, stack and registers.
 const FRAME_MASK: u64 = 8 + 8 + 8 + 24 + 256;
@@ -65,7 +61,10 @@ impl Supervisor {
         }
         match self.disposition(tid, signal) {
             // Where a recorded thread dies must be known.
-            Disposition::Terminate if self.recorder.is_some() => self.settle_and_deliver(tid, info),
+            Disposition::Terminate if self.recorder.is_some() => {
+                self.task(tid).hold_back(info);
+                self.settle_and_deliver(tid)
+            }
             Disposition::Handler => {
                 // In a call made in the cache, the kernel knows how to restart it.
                 let registers = ptrace::registers(tid)?;
@@ -75,7 +74,8 @@ impl Supervisor {
                     let registers = Registers { rip: next, rcx: next, ..registers };
                     return self.deliver(tid, registers, info);
                 }
-                self.settle_and_deliver(tid, info)
+                self.task(tid).hold_back(info);
+                self.settle_and_deliver(tid)
             }
             Disposition::Ignore => self.go_on_undisturbed(tid),
             Disposition::Stop => Ok(ptrace::resume(tid, signal)?),
@@ -86,7 +86,7 @@ impl Supervisor {
         }
     }
 
-    fn send_again_later(&mut self, tid: Tid, info: siginfo_t) {
+    pub(crate) fn send_again_later(&mut self, tid: Tid, info: siginfo_t) {
         self.task(tid).early.push((info, false));
         self.start_timer();
     }
@@ -103,16 +103,6 @@ impl Supervisor {
             }
         }
         self.tasks.values().any(|task| task.early.iter().any(|(_, sent)| !sent))
-    }
-
-    /// Brings a thread to an instruction boundary, and delivers the signal there.
-    fn settle_and_deliver(&mut self, tid: Tid, info: siginfo_t) -> Outcome<()> {
-        self.task(tid).hold_back(info);
-        let Some(registers) = self.settle(tid)? else {
-            return Ok(());
-        };
-        self.task(tid).state = State::Ready(registers);
-        if self.deliver_pending(tid)? { Ok(()) } else { self.enter(tid, registers) }
     }
 
     /// A signal came that natively would not even have been noticed. A call made in
@@ -144,57 +134,8 @@ impl Supervisor {
         Ok(queued.any(|signal| blocked & signals::bit(signal) == 0 && handled(signal)))
     }
 
-    fn disposition(&self, tid: Tid, signal: i32) -> Disposition {
+    pub(crate) fn disposition(&self, tid: Tid, signal: i32) -> Disposition {
         self.tasks[&tid].actions.borrow().disposition(signal)
-    }
-
-    /// Delivers the first signal that is waiting and not blocked; false if there is
-    /// none. The thread is ready, and its space's current one.
-    pub(crate) fn deliver_pending(&mut self, tid: Tid) -> Outcome<bool> {
-        if self.task(tid).pending.is_empty() {
-            return Ok(false);
-        }
-        while let Some(index) = self.tasks[&tid].too_early() {
-            let info = self.task(tid).pending.remove(index).expect("just found");
-            self.send_again_later(tid, info);
-        }
-        let blocked = ptrace::signal_mask(tid)? | self.task(tid).hidden_mask;
-        let task = self.task(tid);
-        let index = task.pending.iter().position(|i| blocked & signals::bit(i.si_signo) == 0);
-        let Some(info) = index.and_then(|index| task.pending.remove(index)) else {
-            return Ok(false);
-        };
-        let State::Ready(registers) = task.state else {
-            return Ok(false);
-        };
-        self.force_signal_stop(tid)?;
-        self.deliver(tid, registers, info)?;
-        Ok(true)
-    }
-
-    /// Only from a stop for a signal can another one be injected.
-    fn force_signal_stop(&mut self, tid: Tid) -> Outcome<()> {
-        // SIGTRAP is also how ptrace announces that a handler was called.
-        let genuine = |info: siginfo_t| {
-            info.si_signo == libc::SIGTRAP && matches!(info.si_code, SI_KERNEL | TRAP_TRACE)
-        };
-        if ptrace::signal_info(tid).is_ok_and(genuine) {
-            return Ok(());
-        }
-        let base = ptrace::registers(tid)?;
-        let trap = self.space_of(tid).glue.call() + 2;
-        ptrace::set_registers(tid, &Registers { rip: trap, orig_rax: u64::MAX, ..base })?;
-        loop {
-            ptrace::resume(tid, 0)?;
-            match self.wait_for(tid)? {
-                Stop::Signal(libc::SIGTRAP) if ptrace::rip(tid)? == trap + 1 => return Ok(()),
-                Stop::Signal(_) => {
-                    let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
-                    self.task(tid).hold_back(info);
-                }
-                _ => {}
-            }
-        }
     }
 
     /// Delivers a signal to a thread with these application registers. The thread is

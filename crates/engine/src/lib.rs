@@ -22,6 +22,7 @@ mod frozen;
 mod gait;
 mod glue;
 mod hashing;
+mod held;
 mod image;
 mod images;
 mod inherited;

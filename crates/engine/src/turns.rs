@@ -176,12 +176,12 @@ impl Supervisor {
         let must = std::mem::take(&mut self.space_of(tid).must_stop);
         let due = [self.checkpoint_due(space), self.border_due(space), self.look_due(space), must];
         let due = due.contains(&true);
-        if self.space_of(tid).ready.is_empty() && !due && !self.others_wait(space) {
-            return Ok(ptrace::resume(tid, 0)?);
-        }
         if ptrace::queued_signals(tid)?.iter().any(signals::is_synchronous) {
             // It has just faulted or trapped, which must be seen to where it happened.
             return Ok(ptrace::resume(tid, 0)?);
+        }
+        if self.space_of(tid).ready.is_empty() && !due && !self.others_wait(space) {
+            return self.keep_turn(tid);
         }
         let registers = ptrace::registers(tid)?;
         if let Some(call) = self.waits_in_cache(tid, &registers) {
@@ -190,7 +190,7 @@ impl Supervisor {
         // Where the schedule is varied, only other processes can be waiting for it to stop.
         let varied = self.space_of(tid).schedule.is_some() && !self.others_wait(space);
         if (varied || self.space_of(tid).since.elapsed() < QUANTUM) && !due {
-            return Ok(ptrace::resume(tid, 0)?);
+            return self.keep_turn(tid);
         }
         let Some(registers) = self.settle(tid)? else {
             return Ok(());
@@ -204,6 +204,14 @@ impl Supervisor {
         let space = self.space_of(tid);
         space.ready.push_back(tid);
         self.release(tid)
+    }
+
+    /// A stopped thread goes on, unless it was stopped for a signal that it was to have.
+    fn keep_turn(&mut self, tid: Tid) -> Outcome<()> {
+        if self.can_deliver(tid)? {
+            return self.settle_and_deliver(tid);
+        }
+        Ok(ptrace::resume(tid, 0)?)
     }
 }
 
