@@ -1,9 +1,11 @@
-//! Lets nothing out of a replayed process: of its system calls only those are made that the
-//! supervisor makes there.
+//! Lets nothing out of a replayed process, and nothing in: of its system calls only those are made
+//! that the supervisor makes there, and others who look at it change nothing.
 
 use crate::error::Halt;
 use crate::glue::GLUE;
+use crate::memory::PAGE;
 use crate::space::SCRATCH;
+use crate::stub::HOME;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
 
@@ -46,5 +48,30 @@ impl Supervisor {
         let set = [u64::from(libc::SECCOMP_SET_MODE_FILTER), 0, at, 0, 0, 0];
         self.must(tid, "confining the replay", libc::SYS_seccomp, set)?;
         Ok(())
+    }
+
+    /// Lets the kernel forget where arguments and environment were of the program that the
+    /// replay began with. Whoever reads these (`ps` does) makes the kernel look there: in the
+    /// recorded stack, or below it, and then that grows.
+    pub(crate) fn hide_beginning(&mut self, tid: Tid) -> Outcome<()> {
+        const PR_SET_MM_MAP: u64 = 14;
+        const NO_FILE: u32 = u32::MAX;
+        // `prctl_mm_map`: code, data, heap, stack, arguments and environment. Only code must
+        // not be empty.
+        let (start, end) = (HOME, HOME + PAGE);
+        let mut bytes = Vec::new();
+        for address in [start, end].into_iter().chain([end; 9]) {
+            bytes.extend(address.to_le_bytes());
+        }
+        // No auxiliary vector.
+        bytes.extend(0_u64.to_le_bytes());
+        bytes.extend(0_u32.to_le_bytes());
+        bytes.extend(NO_FILE.to_le_bytes());
+        let at = self.space_of(tid).context + SCRATCH;
+        self.space_of(tid).memory.write(at, &bytes).map_err(|_| Halt::Gone)?;
+        let set = [libc::PR_SET_MM as u64, PR_SET_MM_MAP, at, bytes.len() as u64, 0, 0];
+        // A kernel without checkpoints of its own refuses. Then it takes somebody who looks,
+        // and a stack that lies by chance within its limit above the one that was there.
+        self.call(tid, libc::SYS_prctl, set).map(drop)
     }
 }

@@ -348,6 +348,7 @@ impl Supervisor {
             let size = mapping.range.end - mapping.range.start;
             self.call(tid, libc::SYS_munmap, [mapping.range.start, size, 0, 0, 0, 0])?;
         }
+        self.hide_beginning(tid)?;
         self.confine(tid)?;
         self.keep_origin(tid)?;
         self.space_of(tid).current = Some(tid);

@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 /// Neither programs nor libraries, heaps of language runtimes nor sanitizers are here.
-const HOME: u64 = 0x2100_0000_0000;
+pub const HOME: u64 = 0x2100_0000_0000;
 /// Where the engine's context goes.
 pub const CONTEXT: u64 = HOME + (16 << 20);
 

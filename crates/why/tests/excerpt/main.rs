@@ -311,9 +311,9 @@ fn sights_are_the_same(
             chosen.insert((*event, ticks + within));
         }
     }
-    let mut moments: Vec<String> =
-        chosen.into_iter().map(|(event, ticks)| format!("{event}.{ticks}")).collect();
-    moments.push("end".to_owned());
+    let chosen = chosen.into_iter().map(|(event, ticks)| format!("{event}.{ticks}"));
+    let (start, end) = ("start".to_owned(), "end".to_owned());
+    let moments: Vec<String> = [start].into_iter().chain(chosen).chain([end]).collect();
     let journey = |recording: &Path, program: i32| {
         let (recording, moments) = (recording.to_owned(), moments.clone());
         let process = setting.process;
