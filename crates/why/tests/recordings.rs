@@ -1,12 +1,17 @@
 //! Recordings as files: moved, cut short, damaged, listed and deleted.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
+use support::process::child_of;
 use support::recorded::{Setting, text};
+use support::why::WHY;
 use why_record::event::{Event, Thread};
 use why_record::registers::{NAMES, Registers};
 use why_record::stream::{Reader, Writer};
@@ -44,6 +49,66 @@ fn a_race_is_replayed_the_same_each_time_wherever_it_is() {
         assert_eq!(text(&replayed.stdout), text(&recorded.stdout), "{}", text(&replayed.stderr));
         assert_eq!(replayed.status.code(), Some(7));
     }
+}
+
+/// Computes long enough to be looked at meanwhile.
+const LONG: &str = "
+    #include <stdio.h>
+    int main(void) {
+        volatile unsigned long sum = 0;
+        for (unsigned long i = 0; i < 200000000; i++) sum += i;
+        printf(\"%lu\\n\", sum);
+        return 0;
+    }";
+
+#[test]
+fn who_looks_at_a_replay_does_not_make_its_stack_grow() {
+    let setting = Setting::new();
+    setting.compile("long", LONG);
+    // Without chance in it, the stack that a replay begins with reaches as far up as the
+    // recorded one, and with a large environment farther down.
+    let why = |arguments: &[&str]| {
+        let mut why = setting.command("setarch");
+        why.args(["-R", WHY]).args(arguments);
+        why
+    };
+    let recorded = why(&["record", "-o", "one", "--", "./long"]).output().unwrap();
+    assert_eq!(recorded.status.code(), Some(0), "{}", text(&recorded.stderr));
+    let mut replay = why(&["replay", "one"]);
+    replay.envs((0..10).map(|each| (format!("LARGE_{each}"), "x".repeat(100_000))));
+    let mut replay = replay.stdout(Stdio::null()).spawn().unwrap();
+    // Of `why`, its supervisor, and what that runs.
+    let (mut stacks, mut looks) = (BTreeSet::new(), 0);
+    while replay.try_wait().unwrap().is_none() {
+        let process = child_of(replay.id() as i32).and_then(child_of);
+        let place = process.map(|process| PathBuf::from(format!("/proc/{process}")));
+        if let Some(place) = place
+            && is_confined(&place)
+        {
+            stacks.extend(stack_of(&place));
+            let _ = fs::read(place.join("cmdline"));
+            let _ = fs::read(place.join("environ"));
+            stacks.extend(stack_of(&place));
+            looks += 1;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(looks > 10, "looked at only {looks} times");
+    assert_eq!(stacks.len(), 1, "{stacks:?}");
+}
+
+/// A replayed process is, once all is there that it begins with.
+fn is_confined(process: &Path) -> bool {
+    let status = fs::read_to_string(process.join("status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("Seccomp:") && line.ends_with('2'))
+}
+
+/// The highest memory of a process that can be written to.
+fn stack_of(process: &Path) -> Option<String> {
+    let maps = fs::read_to_string(process.join("maps")).ok()?;
+    let is_stack = |line: &&str| line.starts_with("7ff") && line.contains(" rw-p ");
+    let stack = maps.lines().rfind(is_stack)?;
+    Some(stack.split(' ').next()?.to_owned())
 }
 
 /// Four threads that write whenever they can, in small parts and in several at once.
