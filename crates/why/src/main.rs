@@ -118,7 +118,7 @@ fn misused(error: &clap::Error) -> ExitCode {
         error.exit();
     }
     let first = std::env::args_os().nth(1).map(|word| word.to_string_lossy().into_owned());
-    eprintln!("why: {}", one_line(error, first.as_deref()));
+    say::besides!("{}", one_line(error, first.as_deref()));
     let runs = matches!(first.as_deref(), Some("run" | "record" | "replay"));
     ExitCode::from(if runs { FAILED } else { MISUSED })
 }

@@ -5,7 +5,7 @@ mod text;
 
 use crate::questions::answer::{Answer, ValueSeen};
 use crate::questions::{self, Failure, Stats, elsewhere};
-use crate::say::{say, sayln};
+use crate::say::{besides, say, sayln};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -64,14 +64,14 @@ fn print(args: &Args) -> Result<bool, Failure> {
             Err(absent) => {
                 all = false;
                 let elsewhere = elsewhere::told(&recording, question.process, &absent, &mut stats);
-                eprintln!("why: {absent}{}", elsewhere.unwrap_or_default());
+                besides!("{absent}{}", elsewhere.unwrap_or_default());
             }
         }
     }
     if args.stats {
         let Stats { replays, instructions, rewinds, copies } = stats;
-        eprintln!(
-            "why: {instructions} instructions in {replays} replays, {rewinds} ways back, \
+        besides!(
+            "{instructions} instructions in {replays} replays, {rewinds} ways back, \
              {copies} copies"
         );
     }

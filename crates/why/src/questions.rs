@@ -9,6 +9,7 @@ use crate::executions::Absent;
 use crate::images::Images;
 use crate::recordings;
 use crate::replay::{self, How};
+use crate::say::besides;
 use crate::written;
 use answer::Answer;
 use std::path::Path;
@@ -40,11 +41,11 @@ impl Failure {
     pub fn tell(&self) -> ExitCode {
         match self {
             Failure::NoAnswer(message) => {
-                eprintln!("why: {message}");
+                besides!("{message}");
                 ExitCode::FAILURE
             }
             Failure::Misused(message) => {
-                eprintln!("why: {message}");
+                besides!("{message}");
                 ExitCode::from(crate::MISUSED)
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::region::{self, Where};
 use crate::run::end_like;
+use crate::say::besides;
 use crate::tries;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -133,7 +134,7 @@ pub fn main(args: Args) -> ExitCode {
         Ok(Some(ended)) => end_like(ended),
         Ok(None) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("why: {error}");
+            besides!("{error}");
             ExitCode::from(error.status())
         }
     }
@@ -166,29 +167,29 @@ fn record(args: &Args) -> Result<Option<Ended>, EngineError> {
     if let (Some(from), Some(missed)) = (from, &report.region_missed) {
         let what = format!("cannot delete {}", recording.path.display());
         std::fs::remove_dir_all(&recording.path).map_err(RecordError::system(what))?;
-        eprintln!("why: nothing was recorded: {}", region::why_missed(from, until, missed));
+        besides!("nothing was recorded: {}", region::why_missed(from, until, missed));
         return Ok(report.ended);
     }
     if let Some(stuck) = report.stuck {
-        eprintln!("why: {}", how_stuck(stuck));
+        besides!("{}", how_stuck(stuck));
     }
     if report.region_late > 0 {
-        eprintln!(
-            "why: the region begins {} instructions late: the machine was too busy to stop the \
+        besides!(
+            "the region begins {} instructions late: the machine was too busy to stop the \
              program in time",
             report.region_late
         );
     }
     if args.stats {
-        eprintln!("why: recorded to {}", recording.path.display());
-        eprintln!(
-            "why: {} instructions, {} events, {} bytes of log",
+        besides!("recorded to {}", recording.path.display());
+        besides!(
+            "{} instructions, {} events, {} bytes of log",
             instructions(&report, args),
             report.events,
             report.log_bytes
         );
         if let Some(chaos) = chaos {
-            eprintln!("why: seed {}", chaos.seed);
+            besides!("seed {}", chaos.seed);
         }
     }
     Ok(report.ended)

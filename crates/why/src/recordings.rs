@@ -1,7 +1,7 @@
 //! `why ls`, `why info` and `why rm`: what recordings there are.
 
 use crate::progress;
-use crate::say::sayln;
+use crate::say::{besides, sayln};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -78,7 +78,7 @@ pub fn end(result: Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("why: {error}");
+            besides!("{error}");
             ExitCode::FAILURE
         }
     }

@@ -5,6 +5,7 @@ use crate::criterion::split_process;
 use crate::excerpt;
 use crate::recordings;
 use crate::reports::{self, JsonEnded, ReportFile};
+use crate::say::besides;
 use crate::slice::shown::Shown;
 use clap::ValueEnum;
 use serde_json::json;
@@ -79,7 +80,7 @@ pub fn main(args: Args) -> ExitCode {
         // It was to go no farther.
         Ok(Report { ended: None, .. }) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("why: {error}");
+            besides!("{error}");
             ExitCode::from(error.status())
         }
     }
@@ -122,7 +123,7 @@ fn replay_slice(args: &Args, recording: &Recording, slice: &str) -> Result<Repor
     let begun = Instant::now();
     let report = run(excerpt.recording(), How::default())?;
     let figures = excerpt::Figures { seconds: begun.elapsed().as_secs_f64(), ..figures };
-    eprintln!("why: {figures}");
+    besides!("{figures}");
     if args.stats {
         print_statistics(&report, false);
     }
@@ -138,15 +139,17 @@ fn replay_slice(args: &Args, recording: &Recording, slice: &str) -> Result<Repor
 }
 
 fn print_statistics(report: &Report, traced: bool) {
-    eprintln!("why: {} instructions, {} events", report.instructions, report.events);
+    besides!("{} instructions, {} events", report.instructions, report.events);
     if traced {
-        eprintln!(
-            "why: {} instructions in the trace, {} records, {} register values",
-            report.trace_instructions, report.trace_records, report.trace_slots
+        besides!(
+            "{} instructions in the trace, {} records, {} register values",
+            report.trace_instructions,
+            report.trace_records,
+            report.trace_slots
         );
     }
     if report.region_left {
-        eprintln!("why: the program went on; no more of it was recorded");
+        besides!("the program went on; no more of it was recorded");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::accesses;
 use crate::reports::{self, JsonEnded, ReportFile};
+use crate::say::{aside, besides};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -59,7 +60,7 @@ pub fn main(args: Args) -> ExitCode {
     match run(&args) {
         Ok(report) => end_like(report.ended.expect("the program has ended")),
         Err(error) => {
-            eprintln!("why: {error}");
+            besides!("{error}");
             ExitCode::from(error.status())
         }
     }
@@ -121,7 +122,7 @@ pub fn end_like(ended: Ended) -> ExitCode {
 fn write_reports(args: &Args, files: ReportFiles, report: &Report) -> Result<(), EngineError> {
     match files.stats {
         Some(file) => file.write(&statistics(args, report))?,
-        None if args.stats.is_some() => eprint!("{}", statistics(args, report)),
+        None if args.stats.is_some() => aside(format_args!("{}", statistics(args, report))),
         None => {}
     }
     reports::has_all_accesses(args.accesses.as_ref(), report)?;

@@ -1,4 +1,4 @@
-//! What commands answer, on standard output.
+//! What commands answer, on standard output, and what they say besides, on standard error.
 //!
 //! Whoever reads it may go away early, as `head` does. Then nothing more is written, and the
 //! command ends as others do that write to a closed pipe: quietly, by SIGPIPE. It does so only in
@@ -26,7 +26,17 @@ macro_rules! sayln {
     ($($part:tt)*) => { $crate::say::say!("{}\n", format_args!($($part)*)) };
 }
 
-pub(crate) use {say, sayln};
+/// A line that is not part of the answer.
+macro_rules! besides {
+    ($($part:tt)*) => { $crate::say::aside(format_args!("why: {}\n", format_args!($($part)*))) };
+}
+
+pub(crate) use {besides, say, sayln};
+
+/// Writes to standard error. Where that is impossible, there is nobody to tell.
+pub fn aside(text: Arguments) {
+    let _ = io::stderr().write_fmt(text);
+}
 
 pub fn text(text: Arguments) {
     with(|out| out.write_fmt(text));
@@ -42,7 +52,7 @@ pub fn with(write: impl FnOnce(&mut BufWriter<Stdout>) -> io::Result<()>) {
         // What could not be written is not to be tried again.
         drop(out.into_parts());
         if error.kind() != ErrorKind::BrokenPipe {
-            eprintln!("why: the answer could not be written to standard output: {error}");
+            besides!("the answer could not be written to standard output: {error}");
         }
         let _ = FAILED.set(error.kind());
     }

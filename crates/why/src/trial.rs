@@ -1,6 +1,7 @@
 //! The options that say what a test is, for all commands that make tests.
 
 pub use crate::questions::{Failure, no_answer};
+use crate::say::besides;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -145,7 +146,7 @@ impl Args {
             jobs: self.how.jobs.into(),
             timeout: self.how.timeout,
             interrupted,
-            tell: |what| eprintln!("why: {what}"),
+            tell: |what| besides!("{what}"),
         };
         Pool::new(spec, criterion, shape, settings).map_err(no_answer)
     }

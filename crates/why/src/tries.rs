@@ -7,6 +7,7 @@
 mod interrupt;
 
 use crate::record::{self, Args};
+use crate::say::besides;
 use nix::sys::signal::Signal;
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, dup2_stderr, dup2_stdout, fork};
@@ -40,7 +41,7 @@ pub fn record(args: &Args, seeds: Range<u64>) -> Result<Option<Ended>, EngineErr
         progress("");
         if let Some(signal) = interrupt::came() {
             delete(&recording)?;
-            eprintln!("why: interrupted in try {number} of {tries}; none before it failed");
+            besides!("interrupted in try {number} of {tries}; none before it failed");
             return Ok(Some(Ended::Signal(signal)));
         }
         match told? {
@@ -56,13 +57,13 @@ pub fn record(args: &Args, seeds: Range<u64>) -> Result<Option<Ended>, EngineErr
                     (None, Ended::Signal(signal)) => why_engine::signal_name(signal),
                 };
                 let path = recording.path.display();
-                eprintln!("why: try {number} of {tries} failed, with seed {seed}: {how}");
-                eprintln!("why: recorded to {path}");
+                besides!("try {number} of {tries} failed, with seed {seed}: {how}");
+                besides!("recorded to {path}");
                 return Ok(Some(ended));
             }
         }
     }
-    eprintln!("why: none of {tries} tries failed; nothing is kept");
+    besides!("none of {tries} tries failed; nothing is kept");
     Ok(None)
 }
 

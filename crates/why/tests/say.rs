@@ -75,6 +75,26 @@ fn an_answer_that_cannot_be_written_is_a_failure() {
     said_in_one_line(&output.stderr, "No space left");
 }
 
+#[test]
+fn where_nothing_can_be_said_besides_the_answer_is_the_same() {
+    let setting = setting();
+    for (words, status) in [
+        (&["print", "rec", "end", "--stats"][..], 0),
+        (&["slice", "rec", "source.c:6:sum", "--stats"], 0),
+        (&["print", "rec", "nowhere"], 1),
+        (&["print", "--nonsense"], 2),
+    ] {
+        let mute = || {
+            let full = File::options().write(true).open("/dev/full").unwrap();
+            setting.why(words).stderr(full).output().unwrap()
+        };
+        let (told, untold) = (setting.run(words), mute());
+        assert_eq!(untold.status.code(), Some(status), "{words:?}");
+        assert!(!told.stderr.is_empty(), "{words:?}");
+        assert_eq!(text(&untold.stdout), text(&told.stdout), "{words:?}");
+    }
+}
+
 /// Which signals are ignored is the program's own affair.
 #[test]
 fn programs_have_the_sigpipe_that_they_would_have() {

@@ -1,5 +1,6 @@
 //! Which tree an input has.
 
+use crate::say::besides;
 use crate::trial::{Failure, no_answer};
 use std::path::Path;
 use why_reduce::auto::Reader;
@@ -55,7 +56,7 @@ fn read(path: &Path) -> Result<Grammar, Failure> {
     let grammar = grammar.map_err(|error| Failure::Misused(format!("{name}: {error}")))?;
     for (symbol, place) in grammar.unproductive() {
         let Place { line, column } = place;
-        eprintln!("why: {name}: line {line}, column {column}: no text can be made from {symbol}");
+        besides!("{name}: line {line}, column {column}: no text can be made from {symbol}");
     }
     Ok(grammar)
 }

@@ -168,7 +168,7 @@ impl Shown {
         say::with(|out| limited.write(view, out));
         let mut shown = Some(&limited).filter(|_| view.stats);
         while let Some(Shown { figures, before_fork, .. }) = shown {
-            eprintln!("why: {figures}");
+            say::besides!("{figures}");
             shown = before_fork.as_deref();
         }
     }

@@ -1,5 +1,6 @@
 //! Files that are being made, and take their place when they are whole.
 
+use crate::say::besides;
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
@@ -28,7 +29,7 @@ impl Unfinished {
         let file = Unfinished::open(&path)?;
         let locked = match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
-                eprintln!("why: another process is making {}: waiting for it", path.display());
+                besides!("another process is making {}: waiting for it", path.display());
                 file.lock()
             }
             Err(TryLockError::Error(error)) => Err(error),
