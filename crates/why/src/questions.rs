@@ -70,15 +70,20 @@ pub fn more_than_recording(words: &[String]) -> Result<(), Failure> {
     }
 }
 
+/// What can be told of a criterion without a recording is told first.
+pub fn can_be_meant(criterion: &str) -> Result<(), Failure> {
+    match criterion::parse(criterion) {
+        Err(message) if !criterion.contains('/') => Err(Failure::Misused(message)),
+        _ => Ok(()),
+    }
+}
+
 /// The recording that is meant by some words, and what is asked about it.
 pub fn understand(words: &[String]) -> Result<(Recording, Vec<Question<'_>>), Failure> {
     more_than_recording(words)?;
     let (name, texts) = split_words(words);
-    // What can be told without a recording is told first.
     for text in texts {
-        if let (Err(message), false) = (criterion::parse(text), text.contains('/')) {
-            return Err(Failure::Misused(message));
-        }
+        can_be_meant(text)?;
     }
     let recording = recordings::find(name).map_err(no_answer)?;
     let mut questions = Vec::new();

@@ -338,6 +338,7 @@ fn what_cannot_be_done_is_said_in_a_line() {
     check(&["chop", "--auto", "in", "--", "./missing"], 1, "there is no ./missing");
     check(&["chop", "--from", "input", "--to", "crash", "-j", "2"], 2, "--auto");
     check(&["chop", "--to", "crash"], 2, "--from");
+    check(&["chop", "--auto", "in", "--to", ":::", "--", "./overflow"], 2, "no criterion");
 
     setting.write("raised", b"");
     let recorded = setting.why(&["record", "--", "./flag", "in", &flag]);
@@ -345,6 +346,8 @@ fn what_cannot_be_done_is_said_in_a_line() {
     let recording = "flag-1";
     fs::remove_file(&flag).unwrap();
     check(&["chop", "--auto", recording], 1, "does not come again: exit 3 was recorded");
+    // That is told before the program is run again.
+    check(&["chop", "--auto", recording, "--to", "nowhere"], 1, "nowhere");
     setting.write("in", b"changed");
     check(&["chop", "--auto", recording], 1, "in has changed since it was recorded");
     fs::remove_file(setting.path("in")).unwrap();

@@ -6,7 +6,8 @@ use super::recorder;
 use super::sources::{Source, arguments};
 use super::streams::{Streams, resolved};
 use super::words::Words;
-use crate::questions::{Failure, no_answer};
+use crate::questions::{Failure, can_be_meant, no_answer};
+use crate::slice::subject::Subject;
 use crate::slice::traced;
 use crate::{recordings, replay};
 use indicatif::ProgressBar;
@@ -41,6 +42,9 @@ impl Failing {
         let source: Source =
             args.from.as_deref().unwrap_or("input").parse().map_err(Failure::Misused)?;
         let misused = |what: &str| Err(Failure::Misused(what.to_owned()));
+        if let Some(to) = &args.to {
+            can_be_meant(to)?;
+        }
         let command = &args.reduction.how.command;
         match (&source, command.as_slice(), args.words.as_slice()) {
             (Source::Criterion(_) | Source::Input(_, Some(_)), ..) => misused(
@@ -114,6 +118,11 @@ impl Failing {
         }
         let to = args.to.as_deref().unwrap_or("crash");
         let (process, _) = replay::choose_process(&recording, to).map_err(no_answer)?;
+        if args.to.is_some() {
+            // What is not there now would only be missed after the whole search.
+            steps.set_message("looking for what is wrong");
+            Subject::of(&[path.to_string(), to.to_owned()], args.view.region.as_deref())?;
+        }
         steps.set_message("looking for the input");
         let words = Words::of(&recording, process)?;
         // What is gone may not be needed.
