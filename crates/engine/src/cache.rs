@@ -55,11 +55,7 @@ impl Supervisor {
         self.task(tid).state = State::Running;
         self.task(tid).steps_itself |= registers.eflags & TRAP_FLAG != 0;
         self.patch_code(tid);
-        if self.can_deliver(tid)? {
-            // It came while the way here was prepared, and nothing would tell of it again.
-            ptrace::interrupt(tid)?;
-        }
-        Ok(ptrace::resume(tid, 0)?)
+        self.run_on(tid)
     }
 
     /// The entry of the unit at an application address, translated if need be. The
@@ -387,8 +383,11 @@ impl Supervisor {
             };
             let mut info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
             if !signals::is_synchronous(&info) {
-                self.task(tid).hold_back(info);
-            } else if signal == libc::SIGTRAP {
+                self.hold(tid, info)?;
+                continue;
+            }
+            self.hear(tid)?;
+            if signal == libc::SIGTRAP {
                 return Err(crate::unknown::instruction(pc, &bytes[..got]).into());
             } else {
                 if signal == libc::SIGILL {

@@ -180,7 +180,7 @@ impl Supervisor {
         let base = log.base;
         self.drain_log(tid)?;
         ptrace::set_registers(tid, &Registers { rcx: base, ..*registers })?;
-        ptrace::resume(tid, 0)?;
+        self.run_on(tid)?;
         Ok(true)
     }
 

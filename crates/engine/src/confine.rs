@@ -57,10 +57,10 @@ impl Supervisor {
         const PR_SET_MM_MAP: u64 = 14;
         const NO_FILE: u32 = u32::MAX;
         // `prctl_mm_map`: code, data, heap, stack, arguments and environment. Only code must
-        // not be empty.
+        // not be empty, and a heap, before Linux 5.15, not right behind data.
         let (start, end) = (HOME, HOME + PAGE);
         let mut bytes = Vec::new();
-        for address in [start, end].into_iter().chain([end; 9]) {
+        for address in [start, end, start, start].into_iter().chain([end; 7]) {
             bytes.extend(address.to_le_bytes());
         }
         // No auxiliary vector.

@@ -344,13 +344,14 @@ impl Supervisor {
             if let Stop::Signal(signal) = self.wait_for(tid)? {
                 let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
                 if signals::is_synchronous(&info) {
+                    self.hear(tid)?;
                     if signal == libc::SIGTRAP {
                         // It can be read after all, by now.
                         return self.enter(tid, registers);
                     }
                     return self.deliver(tid, registers, info);
                 }
-                self.task(tid).hold_back(info);
+                self.hold(tid, info)?;
             }
             ptrace::resume(tid, 0)?;
         }
@@ -365,6 +366,7 @@ impl Supervisor {
         };
         let call = call.clone();
         if registers.rip == gadget + 3 {
+            self.hear(tid)?;
             return self.call_over(tid, &call, registers.rax);
         }
         let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
@@ -410,23 +412,14 @@ impl Supervisor {
         let restarts = (-516..=-512).contains(&(registers.rax as i64));
         if registers.rip == gadget {
             // Not begun yet: it begins again after the handler.
-            let at_call = Registers {
-                rip: call.next() - 2,
-                rax: u64::from(call.number),
-                orig_rax: u64::MAX,
-                ..call.registers
-            };
-            self.adjust_count(tid, -1);
-            self.task(tid).recorded_call = None;
             self.task(tid).hold_back(info);
-            self.task(tid).state = State::Ready(at_call);
-            return self.becomes_ready(tid);
+            return self.put_off(tid, call);
         }
         // It may have replaced the signal mask until the signal is delivered.
         let gave_up = registers.rip == gadget + SYSCALL_BYTES && registers.rax as i64 == GAVE_UP;
         if !restarts && !gave_up {
             // It is over; the trap behind it will tell.
-            self.task(tid).hold_back(info);
+            self.hold(tid, info)?;
             return Ok(ptrace::resume(tid, 0)?);
         }
         // The kernel decides about restarting when it builds the frame, so this stop
@@ -561,7 +554,7 @@ impl Supervisor {
         let mut registers = *registers;
         set_register(&mut registers, register, next);
         ptrace::set_registers(tid, &registers)?;
-        ptrace::resume(tid, 0)?;
+        self.run_on(tid)?;
         Ok(true)
     }
 

@@ -1,16 +1,46 @@
-//! Signals that arrived when they could not be delivered: in a call of the engine's own, say.
+//! Signals that arrive when they cannot be delivered: in a call of the engine's own, say.
+//!
+//! Such a one is held until the thread goes on, and then delivered before anything else happens.
+//! Meanwhile no other one is taken from the kernel: it knows best which of them comes next, and
+//! which call of the application waits for it.
 
 use crate::error::Halt;
 use crate::ptrace::{self, Registers, Stop};
-use crate::signals::bit;
+use crate::signals::{FAULTS, NEVER_BLOCKED, bit};
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
+use libc::siginfo_t;
 
 /// The codes of a trap by `int3` and of a single step.
 const SI_KERNEL: i32 = 0x80;
 const TRAP_TRACE: i32 = 2;
 
 impl Supervisor {
+    /// Holds the signal with which a thread has stopped on its way for the engine. It goes on
+    /// deaf, until it [hears again](Supervisor::hear).
+    pub(crate) fn hold(&mut self, tid: Tid, info: siginfo_t) -> Outcome<()> {
+        self.task(tid).hold_back(info);
+        self.deafen(tid)
+    }
+
+    /// From now on only faults of its own reach the thread.
+    pub(crate) fn deafen(&mut self, tid: Tid) -> Outcome<()> {
+        if self.task(tid).deaf.is_none() {
+            let mask = ptrace::signal_mask(tid)?;
+            ptrace::set_signal_mask(tid, mask | !(NEVER_BLOCKED | FAULTS))?;
+            self.task(tid).deaf = Some(mask);
+        }
+        Ok(())
+    }
+
+    /// Where a thread is back from its way for the engine.
+    pub(crate) fn hear(&mut self, tid: Tid) -> Outcome<()> {
+        match self.tasks.get_mut(&tid).and_then(|task| task.deaf.take()) {
+            Some(mask) => Ok(ptrace::set_signal_mask(tid, mask)?),
+            None => Ok(()),
+        }
+    }
+
     /// Whether a signal has arrived that can be delivered now.
     pub(crate) fn can_deliver(&mut self, tid: Tid) -> Outcome<bool> {
         // What reaches a process that is replayed is the engine's own business.
@@ -19,6 +49,15 @@ impl Supervisor {
         }
         let blocked = ptrace::signal_mask(tid)? | self.tasks[&tid].hidden_mask;
         Ok(self.tasks[&tid].pending.iter().any(|info| blocked & bit(info.si_signo) == 0))
+    }
+
+    /// Resumes a thread that executes in the cache.
+    pub(crate) fn run_on(&mut self, tid: Tid) -> Outcome<()> {
+        if self.can_deliver(tid)? {
+            // It came while the way here was prepared, and nothing would tell of it again.
+            ptrace::interrupt(tid)?;
+        }
+        Ok(ptrace::resume(tid, 0)?)
     }
 
     /// Brings a thread to an instruction boundary, and delivers there what has arrived.
@@ -40,9 +79,7 @@ impl Supervisor {
             let info = self.task(tid).pending.remove(index).expect("just found");
             self.send_again_later(tid, info);
         }
-        let blocked = ptrace::signal_mask(tid)?;
-        self.give_to_kernel(tid, blocked)?;
-        let blocked = blocked | self.task(tid).hidden_mask;
+        let blocked = ptrace::signal_mask(tid)? | self.task(tid).hidden_mask;
         let task = self.task(tid);
         let index = task.pending.iter().position(|i| blocked & bit(i.si_signo) == 0);
         let Some(info) = index.and_then(|index| task.pending.remove(index)) else {
@@ -56,47 +93,29 @@ impl Supervisor {
         Ok(true)
     }
 
-    /// What the application blocks waits in the kernel: a call that replaces the mask as long
-    /// as it lasts, or that waits for signals itself, asks there. The thread's registers must be
-    /// set again afterwards.
-    fn give_to_kernel(&mut self, tid: Tid, blocked: u64) -> Outcome<()> {
-        let is_blocked = |signal: i32| blocked & bit(signal) != 0;
-        while let Some(index) =
-            self.tasks[&tid].pending.iter().position(|info| is_blocked(info.si_signo))
-        {
-            let info = self.task(tid).pending.remove(index).expect("just found");
-            self.force_signal_stop(tid)?;
-            ptrace::set_signal_info(tid, &info)?;
-            // Injected while it is blocked, it is queued.
-            self.trap_with(tid, info.si_signo)?;
-        }
-        Ok(())
-    }
-
     /// Only from a stop for a signal can another one be injected.
     fn force_signal_stop(&mut self, tid: Tid) -> Outcome<()> {
         // SIGTRAP is also how ptrace announces that a handler was called.
-        let genuine = |info: libc::siginfo_t| {
+        let genuine = |info: siginfo_t| {
             info.si_signo == libc::SIGTRAP && matches!(info.si_code, SI_KERNEL | TRAP_TRACE)
         };
         if ptrace::signal_info(tid).is_ok_and(genuine) {
             return Ok(());
         }
-        self.trap_with(tid, 0)
-    }
-
-    /// Resumes the thread with a signal, up to a trap.
-    fn trap_with(&mut self, tid: Tid, mut signal: i32) -> Outcome<()> {
+        // What else waits comes in its turn.
+        self.deafen(tid)?;
         let base = ptrace::registers(tid)?;
         let trap = self.space_of(tid).glue.call() + 2;
         ptrace::set_registers(tid, &Registers { rip: trap, orig_rax: u64::MAX, ..base })?;
         loop {
-            ptrace::resume(tid, std::mem::take(&mut signal))?;
+            ptrace::resume(tid, 0)?;
             match self.wait_for(tid)? {
-                Stop::Signal(libc::SIGTRAP) if ptrace::rip(tid)? == trap + 1 => return Ok(()),
+                Stop::Signal(libc::SIGTRAP) if ptrace::rip(tid)? == trap + 1 => {
+                    return self.hear(tid);
+                }
                 Stop::Signal(_) => {
                     let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
-                    self.task(tid).hold_back(info);
+                    self.hold(tid, info)?;
                 }
                 _ => {}
             }

@@ -87,6 +87,7 @@ impl Supervisor {
                 Stop::Signal(libc::SIGTRAP) => {
                     let registers = ptrace::registers(tid)?;
                     if registers.rip == end {
+                        self.hear(tid)?;
                         return Ok(registers);
                     }
                     self.keep_signal(tid)?;
@@ -106,8 +107,7 @@ impl Supervisor {
             "an injected call faulted: {} in thread {tid}",
             signals::name(info.si_signo),
         );
-        self.task(tid).hold_back(info);
-        Ok(())
+        self.hold(tid, info)
     }
 
     /// The same at the cache's gadget, with any registers.

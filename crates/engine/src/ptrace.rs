@@ -102,7 +102,7 @@ pub fn signal_info(tid: pid_t) -> io::Result<siginfo_t> {
     Ok(unsafe { info.assume_init() })
 }
 
-/// The signals that wait in the thread's own queue, the first few of them.
+/// The signals that wait in the thread's own queue.
 pub fn queued_signals(tid: pid_t) -> Result<Vec<siginfo_t>> {
     peek_signals(tid, 0)
 }
@@ -114,19 +114,26 @@ pub fn queued_for_process(tid: pid_t) -> Result<Vec<siginfo_t>> {
 }
 
 fn peek_signals(tid: pid_t, flags: u32) -> Result<Vec<siginfo_t>> {
-    const MOST: usize = 8;
+    const AT_ONCE: usize = 8;
     #[repr(C)]
     struct Peek {
         offset: u64,
         flags: u32,
         count: i32,
     }
-    let peek = Peek { offset: 0, flags, count: MOST as i32 };
-    // SAFETY: an all-zero siginfo_t is valid.
-    let mut queue: [siginfo_t; MOST] = unsafe { std::mem::zeroed() };
-    let (at, to) = (std::ptr::from_ref(&peek) as usize, queue.as_mut_ptr() as usize);
-    let count = expect_alive("peeksiginfo", tid, request(libc::PTRACE_PEEKSIGINFO, tid, at, to))?;
-    Ok(queue[..count as usize].to_vec())
+    let mut queue = Vec::new();
+    loop {
+        let peek = Peek { offset: queue.len() as u64, flags, count: AT_ONCE as i32 };
+        // SAFETY: an all-zero siginfo_t is valid.
+        let mut part: [siginfo_t; AT_ONCE] = unsafe { std::mem::zeroed() };
+        let (at, to) = (std::ptr::from_ref(&peek) as usize, part.as_mut_ptr() as usize);
+        let got = request(libc::PTRACE_PEEKSIGINFO, tid, at, to);
+        let count = expect_alive("peeksiginfo", tid, got)? as usize;
+        queue.extend_from_slice(&part[..count]);
+        if count < AT_ONCE {
+            return Ok(queue);
+        }
+    }
 }
 
 pub fn set_signal_info(tid: pid_t, info: &siginfo_t) -> Result<()> {

@@ -46,7 +46,11 @@ impl Supervisor {
         loop {
             let registers = ptrace::registers(tid)?;
             if let Some(settled) = self.settled(tid, &registers) {
+                self.hear(tid)?;
                 return Ok(Some(settled));
+            }
+            if !self.tasks[&tid].pending.is_empty() {
+                self.deafen(tid)?;
             }
             ptrace::step(tid, 0)?;
             match self.wait_for(tid)? {
@@ -54,12 +58,14 @@ impl Supervisor {
                     self.hide_step(tid, &registers)?;
                 }
                 Stop::Signal(libc::SIGSEGV) if ptrace::rip(tid)? == 0 => {
+                    self.hear(tid)?;
                     let registers = ptrace::registers(tid)?;
                     return Ok(Some(self.unspill(tid, registers, registers.rcx)));
                 }
                 Stop::Signal(_) => {
                     let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
                     if signals::is_synchronous(&info) {
+                        self.hear(tid)?;
                         self.faulted(tid, info)?;
                         return Ok(None);
                     }

@@ -105,6 +105,10 @@ pub const fn bit(signal: c_int) -> u64 {
 /// The engine's own stops are these two, so the target must never really block them.
 pub const NEVER_BLOCKED: u64 = bit(libc::SIGTRAP) | bit(libc::SIGSEGV);
 
+/// What else instructions raise: where these are blocked, the kernel forgets their handlers.
+pub const FAULTS: u64 =
+    bit(libc::SIGBUS) | bit(libc::SIGFPE) | bit(libc::SIGILL) | bit(libc::SIGSYS);
+
 /// Whether the signal was raised by the instruction at hand and not sent by someone.
 pub fn is_synchronous(info: &siginfo_t) -> bool {
     matches!(

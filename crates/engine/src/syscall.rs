@@ -32,6 +32,9 @@ impl Supervisor {
         if self.replays() {
             return self.replay_call(tid, registers);
         }
+        if self.signal_comes_first(tid, &registers)? {
+            return Ok(());
+        }
         if self.recorder.is_some() {
             self.record_stop(tid, &registers, Cause::Call(number))?;
             self.task(tid).recorded_call = Some(registers);
@@ -183,8 +186,35 @@ impl Supervisor {
 
     /// Starts the call and lets others run meanwhile.
     fn release_into(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
+        if self.signal_comes_first(tid, &registers)? {
+            return Ok(());
+        }
         self.hold_into(tid, registers)?;
         self.release(tid)
+    }
+
+    /// A call is put off while a signal is held that the kernel would have delivered before it:
+    /// it might wait for what the handler does, or block the signal. Whether there is one.
+    pub(crate) fn signal_comes_first(&mut self, tid: Tid, at_call: &Registers) -> Outcome<bool> {
+        if !self.can_deliver(tid)? {
+            return Ok(false);
+        }
+        let call = Call { number: at_call.rax as u32, registers: *at_call };
+        self.put_off(tid, &call)?;
+        Ok(true)
+    }
+
+    /// A call that has not begun begins when the thread has its turn the next time.
+    pub(crate) fn put_off(&mut self, tid: Tid, call: &Call) -> Outcome<()> {
+        self.adjust_count(tid, -1);
+        self.task(tid).recorded_call = None;
+        let again = Registers {
+            rip: call.next() - 2,
+            rax: call.number.into(),
+            orig_rax: u64::MAX,
+            ..call.registers
+        };
+        self.finish(tid, again)
     }
 
     /// Starts the call and keeps the turn.
@@ -230,11 +260,8 @@ impl Supervisor {
             self.unwatch_all(tid)?;
             return self.release_into(tid, at_call);
         }
-        self.adjust_count(tid, -1);
-        self.task(tid).recorded_call = None;
         self.task(tid).unwatch_at_turn = true;
-        let again = Registers { rip: call.next() - 2, orig_rax: u64::MAX, ..at_call };
-        self.finish(tid, again)
+        self.put_off(tid, call)
     }
 
     /// A call made in the cache answered EFAULT.
@@ -317,11 +344,12 @@ impl Supervisor {
     fn pending_signals(&mut self, tid: Tid, registers: Registers) -> Outcome<()> {
         let result = self.make(tid, &registers)?;
         let held = self.task(tid).pending.iter().fold(0, |set, info| set | bit(info.si_signo));
-        let blocked = ptrace::signal_mask(tid)? | self.task(tid).hidden_mask;
-        if result == 0 && held & blocked != 0 {
+        if result == 0 && held != 0 {
+            // The thread may have been deaf, and then more was blocked.
+            let blocked = ptrace::signal_mask(tid)? | self.task(tid).hidden_mask;
             let memory = &self.space_of(tid).memory;
             let set = memory.read_u64(registers.rdi).map_err(|_| Halt::Gone)?;
-            memory.write_u64(registers.rdi, set | held & blocked).map_err(|_| Halt::Gone)?;
+            memory.write_u64(registers.rdi, (set | held) & blocked).map_err(|_| Halt::Gone)?;
         }
         self.answer(tid, &registers, result)
     }
@@ -357,7 +385,11 @@ impl Supervisor {
                     let info = ptrace::signal_info(tid).map_err(|_| Halt::Gone)?;
                     let own = crate::signals::is_synchronous(&info);
                     assert!(!own, "signal {signal} in a return from a handler");
+                    // The mask in the frame may block it.
                     self.task(tid).hold_back(info);
+                    if self.signal_comes_first(tid, &registers)? {
+                        return Ok(());
+                    }
                 }
                 _ => {}
             }

@@ -17,6 +17,8 @@ pub struct Task {
     pub state: State,
     /// Signals that arrived and wait for a moment at which they can be delivered.
     pub pending: VecDeque<siginfo_t>,
+    /// The signal mask, while no more are to arrive.
+    pub deaf: Option<u64>,
     /// Of the signals that the engine itself needs, those the application believes
     /// to be blocked.
     pub hidden_mask: u64,

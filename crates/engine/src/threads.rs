@@ -200,6 +200,7 @@ impl Supervisor {
             actions,
             state,
             pending: VecDeque::new(),
+            deaf: None,
             hidden_mask: 0,
             app_gs: 0,
             affinity: None,
