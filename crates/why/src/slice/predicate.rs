@@ -4,6 +4,7 @@
 use super::lines::Sources;
 use super::ways;
 use iced_x86::FlowControl;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use why_record::event::Ended;
 use why_record::store::Recording;
@@ -43,52 +44,70 @@ impl Predicate {
                     panics = panics.max(region.last_execution(entry)?.map(|last| (last, entry)));
                 }
                 let here = panics.map_or(end, |((position, thread), at)| (position, thread, at));
-                let found = Predicate::of(region, sources, here)?;
+                let found = Predicate::of(region, sources, here, panics.is_some())?;
                 Ok(found.map(|found| Predicate { has_status: panics.is_none(), ..found }))
             }
             Some(Ended::Status(_)) => {
-                let found = Predicate::of(region, sources, end)?;
+                let found = Predicate::of(region, sources, end, false)?;
                 Ok(found.map(|found| Predicate { has_status: true, ..found }))
             }
-            _ => Predicate::of(region, sources, end),
+            _ => Predicate::of(region, sources, end, false),
         }
     }
 
     /// The one by which a thread came to where it is: of the program's own, or, if what that called
-    /// could have come back, of a check there. None if it ended itself without any.
+    /// could have come back, of a check there. None if it ended itself without any. What panicked
+    /// without a check would not have come back, whatever it is called.
     fn of(
         region: &Region,
         sources: &mut Sources,
         here: Here,
+        panicked: bool,
     ) -> Result<Option<Predicate>, RegionError> {
         // Whether anything of the program's own has been come to.
         let (mut found, mut has_own) = (None, !sources.lines([here.2]).is_empty());
         // Whether a failed check was told of that has not been come to yet.
         let mut has_failed = false;
+        // The lines of a jump by a table that was come to.
+        let mut table: Option<BTreeSet<usize>> = None;
         region.each_decision(here, |Decision { position, insn, to, .. }| {
             let callee = to.and_then(|to| sources.function_begun(to));
             let never_returns = callee.as_deref().is_some_and(ways::never_returns);
             let is_check = never_returns && !callee.as_deref().is_some_and(ends_all);
-            let is_own = !sources.lines([insn.ip()]).is_empty();
+            let own = sources.lines([insn.ip()]);
+            let is_own = !own.is_empty();
             let is_first = is_own && !has_own;
             has_own |= is_own;
+            let this = Predicate { position: *position, address: insn.ip(), has_status: false };
+            // Whether its table has an entry for a value is decided in front of the jump: that
+            // branch uses the value, where the jump only uses what it found by it.
+            if let Some(lines) = &table {
+                let is_check = insn.flow_control() == FlowControl::ConditionalBranch;
+                if is_check && own == *lines {
+                    found = Some(this);
+                }
+                return ControlFlow::Break(());
+            }
             match insn.flow_control() {
                 FlowControl::ConditionalBranch if is_own || has_failed || is_check => {
-                    let (position, address) = (*position, insn.ip());
-                    found = Some(Predicate { position, address, has_status: false });
-                    has_failed = false;
+                    (found, has_failed) = (Some(this), false);
                     if is_own { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 }
                 FlowControl::Call | FlowControl::IndirectCall => {
                     if is_check {
                         (found, has_failed) = (None, true);
                     }
-                    match is_first && !never_returns {
+                    let comes_back = !never_returns && !(panicked && found.is_none());
+                    match is_first && comes_back {
                         true => ControlFlow::Break(()),
                         false => ControlFlow::Continue(()),
                     }
                 }
-                FlowControl::IndirectBranch if is_own => ControlFlow::Break(()),
+                // Others call what they lead to.
+                FlowControl::IndirectBranch if is_own && sources.is_in_one(insn.ip(), *to) => {
+                    (found, table) = (Some(this), Some(own));
+                    ControlFlow::Continue(())
+                }
                 _ => ControlFlow::Continue(()),
             }
         })?;
@@ -110,6 +129,15 @@ impl Sources<'_> {
             found.map(|entry| module.mapped(entry)).collect::<Vec<u64>>()
         };
         self.modules().iter().flat_map(of_module).collect()
+    }
+
+    /// Whether a jump stays in its function.
+    fn is_in_one(&self, jump: u64, to: Option<u64>) -> bool {
+        let entry = |address: u64| {
+            let module = self.module(address)?;
+            module.image.function(module.linked(address)).map(|entry| module.mapped(entry))
+        };
+        to.is_some_and(|to| entry(jump).is_some() && entry(jump) == entry(to))
     }
 
     /// The name that the linker has for the function that begins at an address, or to which the code

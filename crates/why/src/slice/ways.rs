@@ -356,7 +356,8 @@ pub fn never_returns(name: &str) -> bool {
         "rust_panic",
     ];
     /// Parts of names that are mangled.
-    const PARTS: [&str; 9] = [
+    const PARTS: [&str; 10] = [
+        "__glibcxx_assert_fail",
         "core9panicking",
         "begin_panic",
         "13unwrap_failed",

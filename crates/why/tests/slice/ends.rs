@@ -21,6 +21,36 @@ fn a_panic_is_told_by_lines_of_the_programs_own() {
     assert_eq!(whole, set(&["unwraps", "none", "number"]));
 }
 
+/// Where the check was inlined, what it calls only panics.
+#[test]
+fn an_inlined_check_is_why_a_program_panicked() {
+    for optimised in ["-Copt-level=1", "-Copt-level=2"] {
+        let recorded = Recorded::built("rustc", "removes.rs", &["-g", optimised]);
+        recorded.record(&[]);
+        let answer = recorded.json(&["slice", "crash", "--thin"]);
+        let comments = recorded.comments(&answer);
+        assert!(set(&["counted", "removes"]).is_subset(&comments), "{optimised}: {answer}");
+        let told = answer["answer"]["told"].as_str().unwrap();
+        assert!(told.ends_with("because of removes.rs:7"), "{told}");
+    }
+}
+
+#[test]
+fn a_jump_by_a_table_is_why_a_program_ended_itself() {
+    for optimised in ["-O0", "-O2"] {
+        for (given, more) in [("3", &["left"][..]), ("5", &[])] {
+            let recorded = Recorded::new("cases.c", &["-g", optimised], &[given]);
+            let wanted = set(&[&["chosen", "given"], more].concat());
+            for how in [&["--thin"][..], &["--data"], &[]] {
+                let answer = recorded.json(&[&["slice", "crash"], how].concat());
+                let told = answer["answer"]["told"].as_str().unwrap();
+                assert!(told.ends_with("because of cases.c:6"), "{told}");
+                assert_eq!(recorded.comments(&answer), wanted, "{optimised} {how:?}: {answer}");
+            }
+        }
+    }
+}
+
 /// What it ended itself by is asked about, and not how it did that.
 #[test]
 fn why_a_program_ended_itself_is_the_branch_that_led_there() {
