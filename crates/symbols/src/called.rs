@@ -1,6 +1,6 @@
 //! The functions of a frame by name and line: a real one, and those inlined into it.
 
-use crate::{Frame, LinkAddress, Module, Modules, SourceLine};
+use crate::{Frame, LinkAddress, Module, Modules, SourceLine, Statement};
 
 /// A function that has been called and has not returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,17 +23,24 @@ impl Module {
     /// The functions that an instruction belongs to, the innermost first, with the line that it
     /// was made from. There is always one.
     pub fn functions(&self, address: LinkAddress) -> Vec<Called> {
-        called_in(self, address, self.image.line(address))
+        called_in(self, address, self.image.line(address), None)
     }
 }
 
 impl Modules {
     /// The functions that a frame is of, the innermost first. There is always one.
     pub fn called(&self, frame: &Frame) -> Vec<Called> {
+        self.called_at(frame, None)
+    }
+
+    /// The same at one of several statements that begin where the frame is, if one is given.
+    pub fn called_at(&self, frame: &Frame, statement: Option<&Statement>) -> Vec<Called> {
         match self.at(frame.lookup()) {
             Some(module) => {
                 let address = module.linked(frame.lookup());
-                called_in(module, address, module.image.statement(address))
+                let meant = statement.map(|statement| statement.line.clone());
+                let line = meant.or_else(|| module.image.statement(address));
+                called_in(module, address, line, statement)
             }
             None => vec![Called::default()],
         }
@@ -41,12 +48,17 @@ impl Modules {
 }
 
 /// The innermost is in the line that is given.
-fn called_in(module: &Module, address: LinkAddress, line: Option<SourceLine>) -> Vec<Called> {
+fn called_in(
+    module: &Module,
+    address: LinkAddress,
+    line: Option<SourceLine>,
+    statement: Option<&Statement>,
+) -> Vec<Called> {
     let image = &module.image;
     let name = Some(module.short_name().to_owned());
     let mut line = line;
     let mut all = Vec::new();
-    for scope in image.units.scopes(address) {
+    for scope in image.units.scopes_of(address, statement) {
         let unit = &scope.function.unit;
         let entry = scope.function.entry();
         let function = entry.as_ref().and_then(|entry| image.units.function_name(unit, entry));

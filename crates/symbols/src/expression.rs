@@ -4,7 +4,7 @@ use crate::assembled::Byte;
 use crate::evaluate::{Place, Unknown};
 use crate::types::Shape;
 use crate::value::Type;
-use crate::{Frame, Memory, Modules, Value};
+use crate::{Frame, Memory, Modules, Statement, Value};
 use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,12 +183,15 @@ pub struct Viewpoint {
     /// Of several rows in the table of lines for where the frame is now, which one is about to
     /// begin; none if all have begun, and the instruction is next.
     pub view: Option<u64>,
+    /// Of several statements that begin at the address, the one whose function is meant: that
+    /// has the number 0 then.
+    pub statement: Option<Statement>,
 }
 
 impl Viewpoint {
     /// One of the functions that a frame is in now.
     pub fn of(frame: &Frame, function: usize) -> Viewpoint {
-        Viewpoint { pc: frame.lookup(), functions: vec![function], view: None }
+        Viewpoint { pc: frame.lookup(), functions: vec![function], view: None, statement: None }
     }
 }
 
@@ -278,14 +281,14 @@ impl Evaluator<'_> {
         };
         if let Some((variable, function)) = functions.iter().find_map(innermost) {
             return variable.value.map_err(|unknown| {
-                let hint = self.modules.elsewhere(*pc, function, name, unknown);
+                let hint = self.modules.elsewhere(self.viewpoint, function, name, unknown);
                 NoExpression(format!("{name} is {unknown}{hint}"))
             });
         }
         if let Some(variable) = self.modules.variable_around(self.memory, self.frame, name) {
             return variable.value.map_err(|u| NoExpression(format!("{name} is {u}")));
         }
-        let asker = self.modules.asker(*pc, functions[0]);
+        let asker = self.modules.asker(self.viewpoint);
         match self.modules.global(self.memory, *pc, &asker, name) {
             Some(value) => value.map_err(|unknown| NoExpression(format!("{name} is {unknown}"))),
             None => {
@@ -296,7 +299,7 @@ impl Evaluator<'_> {
                     ));
                 }
                 let names = functions.iter().flat_map(seen).map(|variable| variable.name);
-                let hint = self.modules.beside(self.frame, name, names.collect());
+                let hint = self.modules.beside(self.frame, self.viewpoint, name, names.collect());
                 no(format!("there is no variable {name} here{hint}"))
             }
         }

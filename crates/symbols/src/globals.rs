@@ -7,7 +7,7 @@ use crate::locations::Point;
 use crate::names::without_arguments;
 use crate::units::{DieRef, Units};
 use crate::value::Value;
-use crate::{Die, LinkAddress, Memory, Module, Modules, Unit};
+use crate::{Die, LinkAddress, Memory, Module, Modules, Unit, Viewpoint};
 use gimli::UnitOffset;
 use gimli::constants as dw;
 use std::cell::RefCell;
@@ -269,11 +269,11 @@ impl Asker {
 
 impl Modules {
     /// One of the functions that an address lies in.
-    pub(crate) fn asker(&self, pc: u64, function: usize) -> Asker {
-        let Some(module) = self.at(pc) else { return Asker::default() };
+    pub(crate) fn asker(&self, viewpoint: &Viewpoint) -> Asker {
+        let Some(module) = self.at(viewpoint.pc) else { return Asker::default() };
         let units = &module.image.units;
-        let scopes = units.scopes(module.linked(pc));
-        let function = scopes.get(function);
+        let scopes = module.scopes(viewpoint);
+        let function = scopes.get(viewpoint.functions[0]);
         function.map_or_else(Asker::default, |scope| Asker::function(units, &scope.function))
     }
 

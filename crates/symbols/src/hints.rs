@@ -3,20 +3,26 @@
 use crate::close_names::CloseNames;
 use crate::evaluate::Unknown;
 use crate::locations::{self, Point};
+use crate::scope::each_within;
 use crate::split::own_file;
-use crate::units::DieRef;
-use crate::{Bytes, Die, Frame, LinkAddress, Modules, SourceLine, Unit};
+use crate::{Bytes, Die, Frame, LinkAddress, Modules, SourceLine, Unit, Viewpoint};
 use gimli::constants as dw;
 use gimli::{AttributeValue, Expression};
 use std::ops::Range;
 
 impl Modules {
     /// Behind the message that there is no variable of a name, of those that there are.
-    pub(crate) fn beside(&self, frame: &Frame, asked: &str, variables: Vec<String>) -> String {
+    pub(crate) fn beside(
+        &self,
+        frame: &Frame,
+        viewpoint: &Viewpoint,
+        asked: &str,
+        variables: Vec<String>,
+    ) -> String {
         if let Some(why) = self.no_variables(frame) {
             return format!(": {why}");
         }
-        if let Some(line) = self.line_that_begins(frame, asked) {
+        if let Some(line) = self.line_that_begins(viewpoint, asked) {
             return format!("; there is one from {}:{} on", line.short_file(), line.line);
         }
         let mut close = CloseNames::default();
@@ -27,28 +33,24 @@ impl Modules {
         }
     }
 
-    /// Where the block of a frame's function begins that has a variable of a name.
-    fn line_that_begins(&self, frame: &Frame, asked: &str) -> Option<SourceLine> {
-        let module = self.at(frame.lookup())?;
+    /// Where the block of the function begins that has a variable of a name.
+    fn line_that_begins(&self, viewpoint: &Viewpoint, asked: &str) -> Option<SourceLine> {
+        let module = self.at(viewpoint.pc)?;
         let units = &module.image.units;
-        let DieRef { unit, offset } = units.scopes(module.linked(frame.lookup())).pop()?.function;
-        let mut entries = unit.entries_at_offset(offset).ok()?;
+        let function = module.scopes(viewpoint).into_iter().nth(viewpoint.functions[0])?.function;
         let mut around: Vec<(isize, Option<u64>)> = Vec::new();
-        while let Ok(Some(entry)) = entries.next_dfs() {
-            if entry.offset() != offset && entry.depth() <= 0 {
-                break;
-            }
+        let mut found = None;
+        each_within(&function, |entry| {
             around.retain(|(depth, _)| *depth < entry.depth());
-            if entry.tag() == dw::DW_TAG_variable
-                && units.name(&unit, entry).as_deref() == Some(asked)
-            {
-                let (_, begins) = around.last()?;
-                return module.image.line(LinkAddress((*begins)?));
+            let is_it = entry.tag() == dw::DW_TAG_variable
+                && units.name(&function.unit, entry).as_deref() == Some(asked);
+            if is_it && found.is_none() {
+                found = around.last().and_then(|(_, begins)| *begins);
             }
-            let begins = units.stretches(&unit, entry).into_iter().map(|code| code.start).min();
-            around.push((entry.depth(), begins));
-        }
-        None
+            let begins = units.stretches(&function.unit, entry);
+            around.push((entry.depth(), begins.into_iter().map(|code| code.start).min()));
+        });
+        module.image.line(LinkAddress(found?))
     }
 
     /// The variables of a frame's unit that belong to no function.
@@ -85,7 +87,7 @@ impl Modules {
     /// Behind the message that a variable has no value: where it has one.
     pub(crate) fn elsewhere(
         &self,
-        pc: u64,
+        viewpoint: &Viewpoint,
         function: usize,
         name: &str,
         unknown: Unknown,
@@ -93,7 +95,7 @@ impl Modules {
         if unknown != Unknown::OptimisedOut {
             return String::new();
         }
-        match self.line_with_value(pc, function, name) {
+        match self.line_with_value(viewpoint, function, name) {
             Some(line) => {
                 format!("; it should have a value at {}:{}", line.short_file(), line.line)
             }
@@ -102,12 +104,17 @@ impl Modules {
     }
 
     /// The nearest line of the function at an address behind which a variable has a value.
-    fn line_with_value(&self, pc: u64, function: usize, name: &str) -> Option<SourceLine> {
-        let module = self.at(pc)?;
+    fn line_with_value(
+        &self,
+        viewpoint: &Viewpoint,
+        function: usize,
+        name: &str,
+    ) -> Option<SourceLine> {
+        let module = self.at(viewpoint.pc)?;
         let units = &module.image.units;
-        let address = module.linked(pc);
-        let here = module.image.line(address)?;
-        let scopes = units.scopes(address);
+        let meant = viewpoint.statement.as_ref().map(|statement| statement.line.clone());
+        let here = meant.or_else(|| module.image.line(module.linked(viewpoint.pc)))?;
+        let scopes = module.scopes(viewpoint);
         let mut lines = Vec::new();
         for block in &scopes.get(function)?.blocks {
             let Ok(mut tree) = block.unit.entries_tree(Some(block.offset)) else { continue };

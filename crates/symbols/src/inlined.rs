@@ -1,6 +1,6 @@
 //! What was inlined into a function: by a line of it, or by others.
 
-use crate::units::DieRef;
+use crate::units::Units;
 use crate::{Die, Image, LinkAddress, SourceLine, Unit};
 use gimli::constants as dw;
 use gimli::{AttributeValue, UnitOffset};
@@ -39,7 +39,7 @@ impl Image {
         line: &SourceLine,
     ) -> Inlined {
         let mut inlined = Inlined::default();
-        let mut called = BTreeSet::new();
+        let mut called: Vec<UnitOffset> = Vec::new();
         let Ok(mut entries) = unit.entries_at_offset(function.offset()) else { return inlined };
         // How deep the call is nested whose own calls come.
         let mut call: Option<isize> = None;
@@ -54,7 +54,7 @@ impl Image {
             let code = self.units.stretches(unit, entry);
             if call.is_some() || self.call_site(unit, entry).as_ref() == Some(line) {
                 call.get_or_insert(entry.depth());
-                called.extend(self.origin(unit, entry));
+                called.push(entry.offset());
                 inlined.calls.extend(code);
             } else if !code.iter().any(|code| code.contains(&address)) {
                 inlined.others.extend(code);
@@ -62,7 +62,9 @@ impl Image {
         }
         if !called.is_empty() {
             let own = self.lines.of(&self.units, unit).files_of(&line.file);
-            inlined.source = source_of(unit, &called);
+            let declared = Declared::of(&self.units, unit);
+            let source = |call: &UnitOffset| declared.source(&self.units, unit, *call);
+            inlined.source = called.iter().filter_map(source).collect();
             // Behind a function that is written within the line's own one, that goes on.
             let holds = |(file, lines): &(u64, Range<u64>)| {
                 own.contains(file) && lines.contains(&line.line)
@@ -71,42 +73,61 @@ impl Image {
         }
         inlined
     }
-
-    /// The function of the unit that was inlined.
-    fn origin(&self, unit: &Rc<Unit>, inlined: &Die) -> Option<usize> {
-        let origin = inlined.attr_value(dw::DW_AT_abstract_origin)?;
-        let DieRef { unit: its_unit, offset: UnitOffset(offset) } =
-            self.units.referred(unit, &origin)?;
-        (its_unit.key() == unit.key()).then_some(offset)
-    }
 }
 
-/// From which lines on functions of a unit are, each up to where the next one of the file begins.
-fn source_of(unit: &Rc<Unit>, functions: &BTreeSet<usize>) -> Vec<(u64, Range<u64>)> {
-    let mut begun: HashMap<u64, BTreeSet<u64>> = HashMap::new();
-    let mut wanted = Vec::new();
-    let mut entries = unit.entries();
-    while let Ok(Some(entry)) = entries.next_dfs() {
-        if entry.tag() != dw::DW_TAG_subprogram {
-            continue;
+/// Where the functions of a unit are written.
+pub(crate) struct Declared {
+    /// By their entries.
+    functions: HashMap<UnitOffset, (u64, u64)>,
+    /// By file, the lines.
+    begun: HashMap<u64, BTreeSet<u64>>,
+}
+
+impl Declared {
+    pub fn of(units: &Units, unit: &Rc<Unit>) -> Declared {
+        let mut declared = Declared { functions: HashMap::new(), begun: HashMap::new() };
+        let mut entries = unit.entries();
+        while let Ok(Some(entry)) = entries.next_dfs() {
+            if entry.tag() == dw::DW_TAG_subprogram
+                && let Some((file, line)) = declared_at(units, unit, entry)
+            {
+                declared.functions.insert(entry.offset(), (file, line));
+                declared.begun.entry(file).or_default().insert(line);
+            }
         }
-        let Some((file, line)) = declared(entry) else { continue };
-        begun.entry(file).or_default().insert(line);
-        if functions.contains(&entry.offset().0) {
-            wanted.push((file, line));
-        }
+        declared
     }
-    let until = |file, line: u64| {
-        begun[&file].range(line..).find(|next| **next > line).map_or(u64::MAX, |next| *next)
-    };
-    wanted.into_iter().map(|(file, line)| (file, line..until(file, line))).collect()
+
+    /// The number of the file, and the lines up to where the next function begins there. Of one
+    /// that was inlined, those of the function.
+    pub fn source(
+        &self,
+        units: &Units,
+        unit: &Rc<Unit>,
+        function: UnitOffset,
+    ) -> Option<(u64, Range<u64>)> {
+        let mut at = function;
+        let (file, line) = loop {
+            if let Some(known) = self.functions.get(&at) {
+                break *known;
+            }
+            let of = units.instance_of(unit, &unit.entry(at).ok()?)?;
+            at = (of.unit.key() == unit.key()).then_some(of.offset)?;
+        };
+        let next = self.begun[&file].range(line + 1..).next();
+        Some((file, line..next.copied().unwrap_or(u64::MAX)))
+    }
 }
 
 /// The number of the file, and the line.
-fn declared(function: &Die) -> Option<(u64, u64)> {
-    let file = match function.attr_value(dw::DW_AT_decl_file)? {
+fn declared_at(units: &Units, unit: &Rc<Unit>, function: &Die) -> Option<(u64, u64)> {
+    let of_unit = |name| {
+        let (of, value) = units.attribute(unit, function, name)?;
+        (of.key() == unit.key()).then_some(value)
+    };
+    let file = match of_unit(dw::DW_AT_decl_file)? {
         AttributeValue::FileIndex(index) => index,
         other => other.udata_value()?,
     };
-    Some((file, function.attr_value(dw::DW_AT_decl_line)?.udata_value()?))
+    Some((file, of_unit(dw::DW_AT_decl_line)?.udata_value()?))
 }

@@ -86,14 +86,24 @@ impl Leaving {
         self.rows.contains_key(&address)
     }
 
+    /// Before which of the rows for an address the line begins there.
+    pub fn view(&self, address: LinkAddress) -> Option<u64> {
+        self.first(address).map(|first| self.rows[&address][first].view)
+    }
+
+    /// The first row of the line: what is in front of that may be the end of the execution before.
+    fn first(&self, address: LinkAddress) -> Option<usize> {
+        let rows = self.rows.get(&address)?;
+        let first = rows.iter().position(|row| row.is_first);
+        let first = first.or_else(|| rows.iter().position(|row| row.own && row.is_statement));
+        first.or_else(|| rows.iter().position(|row| row.own))
+    }
+
     /// A thread begins to execute the line, at one of its statements: before which of the rows,
     /// and whether it has been left right there, since nothing of it is left.
     pub fn begin(&mut self, address: LinkAddress) -> Option<(u64, Option<Left>)> {
-        let rows = self.rows.get(&address)?;
-        // What is in front of that may be the end of the execution before.
-        let first = rows.iter().position(|row| row.is_first);
-        let first = first.or_else(|| rows.iter().position(|row| row.own && row.is_statement));
-        let first = first.or_else(|| rows.iter().position(|row| row.own))?;
+        let first = self.first(address)?;
+        let rows = &self.rows[&address];
         let (view, rest) = (rows[first].view, rows[first + 1..].to_vec());
         self.is_in_it = true;
         let left = self.pass(&rest);

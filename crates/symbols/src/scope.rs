@@ -1,5 +1,6 @@
 //! What an address lies in: a function, calls that were inlined into it, blocks of those.
 
+use crate::statement::Statement;
 use crate::units::{DieRef, Units};
 use crate::{Die, LinkAddress, Unit};
 use gimli::UnitOffset;
@@ -11,9 +12,15 @@ use std::rc::Rc;
 /// A function, one that was inlined or a block.
 pub(crate) struct Block {
     depth: isize,
-    offset: UnitOffset,
-    tag: gimli::DwTag,
-    code: Vec<Range<u64>>,
+    pub offset: UnitOffset,
+    pub tag: gimli::DwTag,
+    pub code: Vec<Range<u64>>,
+}
+
+impl Block {
+    pub fn holds(&self, LinkAddress(address): LinkAddress) -> bool {
+        self.code.iter().any(|code| code.contains(&address))
+    }
 }
 
 /// One function as the source has it: a real one, or one inlined into the next.
@@ -51,7 +58,7 @@ impl Scope {
 }
 
 /// The entries of a function and its blocks, but not of other functions in it.
-fn each_within(function: &DieRef, mut each: impl FnMut(&Die)) {
+pub(crate) fn each_within(function: &DieRef, mut each: impl FnMut(&Die)) {
     let Ok(mut entries) = function.unit.entries_at_offset(function.offset) else { return };
     let mut other: Option<isize> = None;
     while let Ok(Some(entry)) = entries.next_dfs() {
@@ -74,11 +81,26 @@ fn each_within(function: &DieRef, mut each: impl FnMut(&Die)) {
 impl Units {
     /// The functions that an address lies in, the innermost first.
     pub fn scopes(&self, address: LinkAddress) -> Vec<Scope> {
+        self.scopes_of(address, None)
+    }
+
+    /// The same of one of the statements that begin there, if one is given.
+    pub fn scopes_of(&self, address: LinkAddress, statement: Option<&Statement>) -> Vec<Scope> {
         let Some(unit) = self.at(address) else {
             return Vec::new();
         };
+        // Of functions within functions the last one is the innermost.
+        let Some(function) = self.functions_at(&unit, address).pop() else {
+            return Vec::new();
+        };
+        let blocks = self.blocks(&unit, function);
+        let around = match statement {
+            Some(statement) => around_statement(&blocks, address, statement),
+            None => around(&blocks, address),
+        };
         let mut scopes: Vec<Scope> = Vec::new();
-        for (offset, tag) in self.around(&unit, address) {
+        for Block { offset, tag, .. } in around {
+            let (offset, tag) = (*offset, *tag);
             let entry = DieRef { unit: unit.clone(), offset };
             match (tag, scopes.last_mut()) {
                 (dw::DW_TAG_lexical_block, Some(scope)) => scope.blocks.push(entry),
@@ -97,33 +119,20 @@ impl Units {
     /// Of several rows in the table of lines for where a function begins, or one that was inlined
     /// there, before which one it does.
     pub fn view_of_entry(&self, address: LinkAddress, begins: impl Fn(&Scope) -> bool) -> u64 {
-        /// What GNU compilers tell of it.
-        const ENTRY_VIEW: gimli::DwAt = gimli::DwAt(0x2138);
         let scopes = self.scopes(address);
         let entry = scopes.iter().find(|scope| begins(scope)).and_then(|s| s.function.entry());
-        let view = entry.and_then(|entry| entry.attr_value(ENTRY_VIEW)?.udata_value());
-        view.unwrap_or(0)
+        entry.map_or(0, |entry| self.entry_view(&entry))
     }
 
-    /// The entries around an address, from the outermost in.
-    fn around(&self, unit: &Rc<Unit>, address: LinkAddress) -> Vec<(UnitOffset, gimli::DwTag)> {
-        // Of functions within functions the last one is the innermost.
-        let Some(function) = self.functions_at(unit, address).pop() else {
-            return Vec::new();
-        };
-        let mut found: Vec<&Block> = Vec::new();
-        let blocks = self.blocks(unit, function);
-        for block in blocks.iter() {
-            if block.code.iter().any(|code| code.contains(&address.0)) {
-                found.retain(|outer| outer.depth < block.depth);
-                found.push(block);
-            }
-        }
-        found.into_iter().map(|block| (block.offset, block.tag)).collect()
+    /// The same of one that was inlined.
+    pub fn entry_view(&self, entry: &Die) -> u64 {
+        /// What GNU compilers tell of it.
+        const ENTRY_VIEW: gimli::DwAt = gimli::DwAt(0x2138);
+        entry.attr_value(ENTRY_VIEW).and_then(|view| view.udata_value()).unwrap_or(0)
     }
 
     /// What a function consists of that has code, in the order of the entries.
-    fn blocks(&self, unit: &Rc<Unit>, function: UnitOffset) -> Rc<[Block]> {
+    pub(crate) fn blocks(&self, unit: &Rc<Unit>, function: UnitOffset) -> Rc<[Block]> {
         let mut known = self.blocks.borrow_mut();
         let blocks = known.entry((unit.key(), function));
         Rc::clone(blocks.or_insert_with(|| self.read_blocks(unit, function).into()))
@@ -147,4 +156,45 @@ impl Units {
         }
         blocks
     }
+}
+
+/// Those around an address, from the outermost in.
+fn around(blocks: &[Block], address: LinkAddress) -> Vec<&Block> {
+    let mut found: Vec<&Block> = Vec::new();
+    for block in blocks.iter().filter(|block| block.holds(address)) {
+        found.retain(|outer| outer.depth < block.depth);
+        found.push(block);
+    }
+    found
+}
+
+/// Those around a statement. Of its function nothing may be left where it begins: then nobody
+/// knows in which of the function's blocks it is, and it may be in any.
+fn around_statement<'a>(
+    blocks: &'a [Block],
+    address: LinkAddress,
+    statement: &Statement,
+) -> Vec<&'a Block> {
+    let Some(number) = blocks.iter().position(|block| block.offset == statement.function) else {
+        return around(blocks, address);
+    };
+    let function = &blocks[number];
+    let mut found: Vec<&Block> = Vec::new();
+    for block in &blocks[..=number] {
+        found.retain(|outer| outer.depth < block.depth);
+        found.push(block);
+    }
+    let is_left = function.holds(address);
+    let within = blocks[number + 1..].iter().take_while(|block| block.depth > function.depth);
+    let mut other: Option<isize> = None;
+    for block in within {
+        other = other.filter(|depth| *depth < block.depth);
+        if block.tag != dw::DW_TAG_lexical_block {
+            other.get_or_insert(block.depth);
+        }
+        if other.is_none() && (!is_left || block.holds(address)) {
+            found.push(block);
+        }
+    }
+    found
 }

@@ -44,7 +44,7 @@ impl Modules {
         let view = viewpoint.view.unwrap_or(u64::MAX);
         let point = Point { address: module.linked(frame.lookup()), view };
         let units = &module.image.units;
-        let scopes = units.scopes(module.linked(viewpoint.pc));
+        let scopes = module.scopes(viewpoint);
         let Some(scope) = scopes.get(function) else {
             return Vec::new();
         };

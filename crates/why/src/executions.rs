@@ -270,15 +270,24 @@ impl Within {
         let address = module.linked(frame.pc);
         let begun = module.image.line_begun(address, file, *line);
         let line = begun.or_else(|| called[function?].line.clone());
-        let leaving = line.map(|line| module.image.leaving(address, &line)).unwrap_or_default();
-        let function = function.unwrap_or(0);
-        let others = (0..called.len()).filter(|other| *other != function);
-        let functions = std::iter::once(function).chain(others).collect();
+        let leaving = line.as_ref().map(|line| module.image.leaving(address, line));
+        let leaving = leaving.unwrap_or_default();
+        let view = leaving.view(address);
+        let statement =
+            line.zip(view).and_then(|(line, view)| module.image.statement_of(address, view, &line));
+        let functions = match statement {
+            Some(_) => vec![0],
+            None => {
+                let function = function.unwrap_or(0);
+                let others = (0..called.len()).filter(|other| *other != function);
+                std::iter::once(function).chain(others).collect()
+            }
+        };
         Some(Within {
             thread: scene.thread,
             begun: scene.position,
             cfa: frame.cfa?,
-            viewpoint: Viewpoint { pc: frame.pc, functions, view: None },
+            viewpoint: Viewpoint { pc: frame.pc, functions, view: None, statement },
             leaving,
             slide: frame.pc.wrapping_sub(address.0),
             caller: trace.frames.get(1).map(|caller| caller.pc),

@@ -7,7 +7,7 @@ use crate::images::{Images, SceneMemory, innermost};
 use crate::origins::Origins;
 use serde::{Deserialize, Serialize};
 use why_engine::Scene;
-use why_symbols::{Called, End, Kind, Modules, Variable, Viewpoint};
+use why_symbols::{Called, End, Kind, Modules, Statement, Variable, Viewpoint};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answer {
@@ -98,6 +98,8 @@ struct Function<'a> {
     /// Which of those that were inlined into each other.
     number: usize,
     called: Called,
+    /// Of several that begin where the frame is, the one that it is at.
+    statement: Option<&'a Statement>,
 }
 
 impl Function<'_> {
@@ -125,8 +127,11 @@ impl Asker {
             .frames
             .iter()
             .flat_map(|frame| {
-                let called = modules.called(frame).into_iter().enumerate();
-                called.map(move |(number, called)| Function { frame, number, called })
+                let at_line = within
+                    .filter(|line| frame.cfa == Some(line.cfa) && frame.pc == line.viewpoint.pc);
+                let statement = at_line.and_then(|line| line.viewpoint.statement.as_ref());
+                let called = modules.called_at(frame, statement).into_iter().enumerate();
+                called.map(move |(number, called)| Function { frame, number, called, statement })
             })
             .collect();
         let chosen = match within {
@@ -148,7 +153,8 @@ impl Asker {
             let is_innermost =
                 trace.frames.first().is_some_and(|f| std::ptr::eq(f, function.frame));
             let view = view.filter(|_| is_innermost);
-            Viewpoint { view, ..Viewpoint::of(function.frame, function.number) }
+            let statement = function.statement.cloned();
+            Viewpoint { view, statement, ..Viewpoint::of(function.frame, function.number) }
         };
         let wanted = |index: usize| self.all_variables || chosen == Some(index);
         let seen = |(index, function): (usize, &Function)| {

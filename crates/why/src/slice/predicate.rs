@@ -97,7 +97,7 @@ impl Predicate {
                     if is_check {
                         (found, has_failed) = (None, true);
                     }
-                    let comes_back = !never_returns && !(panicked && found.is_none());
+                    let comes_back = !never_returns && (!panicked || found.is_some());
                     match is_first && comes_back {
                         true => ControlFlow::Break(()),
                         false => ControlFlow::Continue(()),

@@ -158,6 +158,36 @@ fn what_was_inlined_twice_has_its_own_values() {
     }
 }
 
+/// Whatever a statement has no code of its own, and another function's begins there.
+#[test]
+fn names_of_a_statement_are_those_of_its_function() {
+    for level in ["-O1", "-O2", "-O3"] {
+        let setting = build("statements.c", &["cc", level]);
+        for (word, function) in
+            [("FIRST", "main"), ("COUNT", "main"), ("SUM", "mean"), ("SHOWN", "main")]
+        {
+            let place = setting.line_of(word);
+            let told = setting.print(&place);
+            let frame = &told["answer"]["frames"][0];
+            assert_eq!(frame["function"], function, "{level} {word}: {told}");
+            let asked = |name: &str| setting.why(&["print", &format!("{place}:{name}")]);
+            let value = |name: &str| text(&asked(name).stdout);
+            if function == "main" {
+                assert!(value("n").ends_with("n = 7\n"), "{level} {word}: {}", value("n"));
+                continue;
+            }
+            let share = value("share");
+            let is_own = ["1.5", "3", "4.5", "6"]
+                .iter()
+                .any(|own| share.ends_with(&format!("share = {own}\n")));
+            let is_unknown = text(&asked("share").stderr).contains("share is <optimised out>");
+            assert!(is_own || is_unknown, "{level} {word}: {share}");
+            let least = text(&asked("least").stderr);
+            assert!(least.contains("there is no variable least here"), "{level}: {least}");
+        }
+    }
+}
+
 #[test]
 fn numbers_of_all_sizes_are_told() {
     let setting = build("numbers.c", &["cc", "-O0"]);
