@@ -158,8 +158,10 @@ impl Modules {
             })
         };
         // A statement that begins here, without an instruction of its own so far, may give the
-        // register to its variable as it is, or compute another value from it, which was not made.
-        named(Some(0)).or_else(|| named(None).filter(|named| !named.value.is_computed()))
+        // register to another variable. What is computed from a register was not made: where code
+        // was moved, that is how what its statement has not made yet is still told.
+        let named = |view| named(view).filter(|named| !named.value.is_computed());
+        named(Some(0)).or_else(|| named(None))
     }
 }
 

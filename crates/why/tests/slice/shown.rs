@@ -26,6 +26,21 @@ fn of_several_things_that_a_line_makes_the_wanted_one_is_told() {
     }
 }
 
+/// The code of a statement may be moved to where it has not begun: until it does, debug information
+/// computes from what was made there what the variable was before.
+#[test]
+fn what_a_statement_has_not_made_yet_is_not_told() {
+    for level in LEVELS {
+        let recorded = Recorded::new("moved.c", &["-g", level], &["1"]);
+        let criterion = format!("{}#2:count", recorded.place("printed"));
+        let answer = recorded.json(&["slice", &criterion, "--thin"]);
+        assert!(answer["answer"]["told"].as_str().unwrap().ends_with("count = 3"), "{answer}");
+        assert!(recorded.comments(&answer).contains("counted"), "{level}: {answer}");
+        let made = recorded.made(&answer, "counted");
+        assert!(made.is_none_or(|made| made == "count = 3"), "{level}: {answer}");
+    }
+}
+
 /// Wherever the brace is that opens a function, what is done there is only to copy what it was called
 /// with.
 #[test]
