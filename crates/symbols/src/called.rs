@@ -83,5 +83,9 @@ fn called_in(
 const OTHERS: [&str; 4] = ["/rustc/", "/rust/deps/", "/usr/include/", "/usr/lib/gcc/"];
 
 pub(crate) fn is_own(line: &SourceLine) -> bool {
-    !OTHERS.iter().any(|place| line.file.starts_with(place))
+    is_own_file(&line.file)
+}
+
+pub(crate) fn is_own_file(file: &str) -> bool {
+    !OTHERS.iter().any(|place| file.starts_with(place))
 }

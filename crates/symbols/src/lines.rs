@@ -238,6 +238,14 @@ impl Image {
         self.lines.of(&self.units, &unit).at(address)
     }
 
+    /// The file of whose lines code is part, though it was made from none of them in particular.
+    pub(crate) fn file_without_line(&self, address: LinkAddress) -> Option<String> {
+        let unit = self.units.at(address)?;
+        let table = self.lines.of(&self.units, &unit);
+        let row = table.rows_at(address).next().filter(|row| !row.end && row.line == 0)?;
+        Some(table.file(row.file))
+    }
+
     /// Where the row of the table of lines begins that holds at an address, and whether a statement
     /// begins there.
     pub fn row_begun(&self, address: LinkAddress) -> Option<(LinkAddress, bool)> {
@@ -333,7 +341,8 @@ impl Image {
             AttributeValue::FileIndex(index) => index,
             other => other.udata_value()?,
         };
+        // What is written nowhere calls nothing that is.
         let line = inlined.attr_value(dw::DW_AT_call_line)?.udata_value()?;
-        Some(SourceLine { file: self.lines.of(&self.units, unit).file(file), line })
+        (line != 0).then(|| SourceLine { file: self.lines.of(&self.units, unit).file(file), line })
     }
 }

@@ -1,6 +1,6 @@
 //! Files of code where they are mapped.
 
-use crate::called::is_own;
+use crate::called::{is_own, is_own_file};
 use crate::{Image, LinkAddress, SourceLine};
 use std::ops::Range;
 use std::rc::Rc;
@@ -52,6 +52,13 @@ impl Module {
         // It may have been inlined into the program's own.
         let functions = self.functions(address);
         functions.into_iter().find(|called| called.is_own).and_then(|called| called.line)
+    }
+
+    /// Whether an address belongs to a function of the program's own, but to no line of it: such as
+    /// what compilers put between those.
+    pub fn is_between_own_lines(&self, address: LinkAddress) -> bool {
+        !self.image.is_of_system
+            && self.image.file_without_line(address).is_some_and(|file| is_own_file(&file))
     }
 
     /// The last part of its path.

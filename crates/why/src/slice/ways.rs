@@ -215,7 +215,8 @@ impl Ways for MappedWays {
         addresses
     }
 
-    /// What has source of the program's own; of a program without any, all of its code but for that
+    /// What has source of the program's own, also where that is of no line: whoever called the
+    /// function need not stand for that. Of a program without any, all of its code but for that
     /// through which others are called, which is part of the call.
     fn is_shown(&self, address: u64) -> bool {
         self.located(address).is_some_and(|located| {
@@ -223,6 +224,7 @@ impl Ways for MappedWays {
             let is_only_code = || self.is_program(module) && !module.image.has_lines();
             let at = module.linked(address);
             module.own_line(at).is_some()
+                || module.is_between_own_lines(at)
                 || *located.is_only_code.get_or_init(is_only_code) && !module.image.is_stub(at)
         })
     }

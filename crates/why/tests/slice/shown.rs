@@ -1,6 +1,7 @@
 //! How slices are shown and kept.
 
 use super::recorded::{LEVELS, Recorded, set, text};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -38,6 +39,31 @@ fn what_a_statement_has_not_made_yet_is_not_told() {
         assert!(recorded.comments(&answer).contains("counted"), "{level}: {answer}");
         let made = recorded.made(&answer, "counted");
         assert!(made.is_none_or(|made| made == "count = 3"), "{level}: {answer}");
+    }
+}
+
+/// What is of no line is shown neither as such nor as what called its function.
+#[test]
+fn code_between_lines_is_not_shown() {
+    for optimised in ["-Copt-level=0", "-Copt-level=1", "-Copt-level=2"] {
+        let recorded = Recorded::built("rustc", "computes.rs", &["-g", optimised]);
+        recorded.record(&["1+2"]);
+        for how in [&["--thin"][..], &["--data"], &[]] {
+            let answer = recorded.json(&[&["slice", "stdout:0"], how].concat());
+            let lines = answer["answer"]["lines"].as_array().unwrap();
+            let own = recorded.source.to_str().unwrap();
+            let is_told = |line: &Value| line["file"] == own && line["line"].as_u64() > Some(0);
+            assert!(!lines.is_empty() && lines.iter().all(is_told), "{optimised}: {lines:?}");
+            if optimised != "-Copt-level=0" || how != ["--data"] {
+                continue;
+            }
+            let text = std::fs::read_to_string(&recorded.source).unwrap();
+            for line in lines.iter().filter(|line| line["stands_for_calls"] == true) {
+                let told = text.lines().nth(line["line"].as_u64().unwrap() as usize - 1).unwrap();
+                let own = ["= match tokens(", "match self.next()"];
+                assert!(!own.iter().any(|own| told.contains(own)), "{told}: {line}");
+            }
+        }
     }
 }
 
