@@ -25,6 +25,7 @@ mod turns;
 pub(crate) use gait::TIMER_SIGNAL;
 pub(crate) use inputs::Read;
 pub use look::{Look, Observer, Scene, Then};
+pub(crate) use memory::Move;
 pub use modules::Module;
 pub use outputs::Outputs;
 pub(crate) use session::Session;
@@ -90,10 +91,11 @@ pub struct Replayer {
     log: Rc<Vec<u8>>,
     /// How much of that part a traced process has used.
     taken: usize,
-    /// What was written to memory that the trace does not tell of yet, and what was mapped of
-    /// files.
+    /// What was written to memory that the trace does not tell of yet, what was mapped of files, and
+    /// what was moved.
     untold_writes: Vec<Range<Address>>,
     untold_maps: Vec<Read>,
+    untold_moves: Vec<Move>,
     /// What shared memory held when others went on, if the trace is to tell what they write there;
     /// and what they have written that it does not tell of yet.
     shared: Option<Held>,
@@ -212,6 +214,7 @@ impl Replayer {
             taken: 0,
             untold_writes: Vec::new(),
             untold_maps: Vec::new(),
+            untold_moves: Vec::new(),
             shared: None,
             others_wrote: Vec::new(),
             inputs: Inputs::default(),
@@ -327,6 +330,11 @@ impl Supervisor {
     /// What the trace is to tell was written to shared memory by other processes.
     pub(crate) fn untold_of_others(&mut self, tid: Tid) -> Vec<Range<Address>> {
         std::mem::take(&mut self.replayer(tid).others_wrote)
+    }
+
+    /// What the trace is to tell was moved.
+    pub(crate) fn untold_moves(&mut self, tid: Tid) -> Vec<Move> {
+        std::mem::take(&mut self.replayer(tid).untold_moves)
     }
 
     /// What the trace is to tell was written to memory, and what of that was read from somewhere,

@@ -2,15 +2,15 @@
 
 use crate::ptrace::Registers;
 use crate::recording::recorded;
-use crate::replaying::{Read, Turned};
+use crate::replaying::{Move, Read, Turned};
 use crate::supervisor::Supervisor;
 use crate::task::Tid;
 use std::sync::Arc;
 use why_trace::register::{RDI, number};
 use why_trace::shape::{Numbered, Planner};
 use why_trace::{
-    CALLED, CAME_BACK, ENDED, FS_BASE, GS_BASE, HANDLER, MOMENT, OTHERS_WROTE, READ, RECOUNT,
-    REPEATED, RETURNED, STACK, THREAD, UNDO, WROTE,
+    CALLED, CAME_BACK, ENDED, FS_BASE, GS_BASE, HANDLER, MOMENT, MOVED, OTHERS_WROTE, READ,
+    RECOUNT, REPEATED, RETURNED, STACK, THREAD, UNDO, WROTE,
 };
 use why_translate::context::{APP_GS, TRACE_NEXT};
 use why_translate::{SpanDetail, Unit};
@@ -45,6 +45,11 @@ impl Supervisor {
             }
             for range in self.untold_of_others(tid) {
                 self.trace_words(tid, OTHERS_WROTE, &[range.start, range.end - range.start]);
+            }
+            // What was written was so where it is now.
+            for Move { from, to } in self.untold_moves(tid) {
+                let sizes = [from.end - from.start, to.end - to.start];
+                self.trace_words(tid, MOVED, &[from.start, sizes[0], to.start, sizes[1]]);
             }
             let result = self.call_result(tid, registers.rax);
             let (writes, reads) = self.untold_writes(tid, registers.rax);

@@ -14,11 +14,12 @@ pub use notes::{By, Deciding, Note, Restored, Room, Unfolded};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 pub use sink::*;
+use std::ops::Range;
 use thread::{Call, Thread};
 use why_trace::plan::{Start, Values};
 use why_trace::{
-    CALLED, CAME_BACK, ENDED, FIRST_UNIT_ID, FS_BASE, GS_BASE, HANDLER, MOMENT, OTHERS_WROTE, READ,
-    RECOUNT, REPEATED, RETURNED, STACK, THREAD, UNDO, WROTE,
+    CALLED, CAME_BACK, ENDED, FIRST_UNIT_ID, FS_BASE, GS_BASE, HANDLER, MOMENT, MOVED,
+    OTHERS_WROTE, READ, RECOUNT, REPEATED, RETURNED, STACK, THREAD, UNDO, WROTE,
 };
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -116,13 +117,14 @@ impl Course {
             (FS_BASE, [value]) => self.thread.before.fs = *value,
             (GS_BASE, [value]) => self.thread.before.gs = *value,
             (WROTE | OTHERS_WROTE, [at, size]) => {
-                let bytes = *at..at.wrapping_add(*size);
-                if self.filter.may_hold(&bytes) {
-                    self.thread.forget(&mut self.others, &bytes, &mut self.filter);
-                }
                 let by = (id == WROTE).then_some(self.thread.last);
-                let (at, thread) = (self.position, self.number);
-                sink.wrote(Wrote { at, by, thread, ended: self.ended, bytes });
+                self.wrote(by, *at..at.wrapping_add(*size), None, sink);
+            }
+            (MOVED, [from, size, to, new_size]) => {
+                self.forget(&(*from..from.wrapping_add(*size)));
+                let moved = Some(Moved { from: *from, size: *size.min(new_size) });
+                let by = Some(self.thread.last);
+                self.wrote(by, *to..to.wrapping_add(*new_size), moved, sink);
             }
             (HANDLER, [stack]) => {
                 let position = self.position;
@@ -171,6 +173,25 @@ impl Course {
             _ => return Err(Unknown),
         }
         Ok(())
+    }
+
+    fn wrote<S: Sink>(
+        &mut self,
+        by: Option<Position>,
+        bytes: Range<u64>,
+        moved: Option<Moved>,
+        sink: &mut S,
+    ) {
+        self.forget(&bytes);
+        let (at, thread) = (self.position, self.number);
+        sink.wrote(Wrote { at, by, thread, ended: self.ended, bytes, moved });
+    }
+
+    /// What was put aside there is gone.
+    fn forget(&mut self, bytes: &Range<u64>) {
+        if self.filter.may_hold(bytes) {
+            self.thread.forget(&mut self.others, bytes, &mut self.filter);
+        }
     }
 
     fn tell<S: Sink>(&self, thread: u64, meaning: impl IntoIterator<Item = Meaning>, sink: &mut S) {

@@ -202,6 +202,8 @@ impl Excerpt {
             self.interrupted.extend(&events.interrupted);
             events.forwards(&region.units, &book, |told| match told {
                 Told::Executed(record) => self.add(record),
+                // That it lies elsewhere somebody else tells.
+                Told::Wrote(wrote) if wrote.moved.is_some() => {}
                 Told::Wrote(wrote) => {
                     let (at, bytes, is_process) =
                         (wrote.at, wrote.bytes.clone(), wrote.by.is_none());

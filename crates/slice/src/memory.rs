@@ -289,11 +289,17 @@ impl Memory {
     /// Those of these bytes that belong to the set, counted from the first; none does any more.
     pub fn take(&mut self, bytes: Range<u64>, mut each: impl FnMut(u64)) {
         let start = bytes.start;
-        for (at, size) in words(bytes) {
-            let found = self.mask(at, size);
-            if found != 0 {
-                self.remove(at, found);
-                each_bit(found, |bit| each(at.wrapping_sub(start) + u64::from(bit)));
+        // There may be many of which nothing ever was.
+        for page in pages(bytes) {
+            if self.first(page.start / PAGE) < WORDS {
+                continue;
+            }
+            for (at, size) in words(page) {
+                let found = self.mask(at, size);
+                if found != 0 {
+                    self.remove(at, found);
+                    each_bit(found, |bit| each(at.wrapping_sub(start) + u64::from(bit)));
+                }
             }
         }
     }
@@ -418,14 +424,25 @@ pub fn each_bit(mut mask: u64, mut each: impl FnMut(u32)) {
     }
 }
 
-/// Bytes in parts that are each within 64 that are together. Addresses may wrap around.
+/// Bytes in parts that are each within 64 that are together.
 fn words(bytes: Range<u64>) -> impl Iterator<Item = (u64, u32)> {
+    parts::<WORD>(bytes).map(|part| (part.start, part.end.wrapping_sub(part.start) as u32))
+}
+
+/// In parts that are each within a page.
+fn pages(bytes: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    parts::<PAGE>(bytes)
+}
+
+/// In parts that are each within so many that are together. Addresses may wrap around.
+#[inline]
+fn parts<const SIZE: u64>(bytes: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let mut at = bytes.start;
     let mut left = bytes.end.wrapping_sub(bytes.start);
     std::iter::from_fn(move || {
-        let count = left.min(WORD - at % WORD);
-        let part = (at, count as u32);
-        at = at.wrapping_add(count);
+        let count = left.min(SIZE - at % SIZE);
+        let part = at..at.wrapping_add(count);
+        at = part.end;
         left -= count;
         (count > 0).then_some(part)
     })

@@ -8,7 +8,7 @@
 use crate::backward;
 use crate::calls::{Object, Told, What};
 use crate::control::Position;
-use crate::course::{Signal, Wrote};
+use crate::course::{Moved, Signal, Wrote};
 use crate::events::{Events, Happened, NEVER, Record};
 use crate::order::Order;
 use crate::patterns::Book;
@@ -185,7 +185,11 @@ impl Search<'_> {
 
     /// The kernel wrote for a thread.
     fn over_write(&mut self, wrote: &Wrote) {
-        let Wrote { at, by, thread, ended, bytes } = wrote;
+        let Wrote { at, by, thread, ended, bytes, moved } = wrote;
+        if let Some(Moved { from, size }) = *moved {
+            self.writers.moved(from..from.wrapping_add(size), bytes.clone());
+            return;
+        }
         let Some(by) = *by else {
             // It was another process, which is no thread of this one.
             self.writers.wrote(bytes.clone(), None);

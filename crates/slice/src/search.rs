@@ -155,6 +155,10 @@ impl Search<'_> {
     fn over_other(&mut self, happened: Happened) {
         match happened {
             Happened::Wrote(wrote) if wrote.at <= self.end && wrote.is_behind(self.start) => {
+                if let Some(moved) = wrote.moved {
+                    self.over.wanted.move_back(wrote.bytes.clone(), moved);
+                    return;
+                }
                 if let Some(byte) = self.over.wanted.take_any(wrote.bytes.clone()) {
                     let wanter = self.over.wanted.who_wanted_memory(byte);
                     match wrote.by {

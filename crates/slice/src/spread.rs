@@ -188,7 +188,11 @@ impl<'a> Spread<'a> {
             Happened::Wrote(wrote) => {
                 // What is read is written first.
                 self.begin_sources_before(wrote.at);
-                if wrote.at > self.start {
+                if wrote.at > self.start
+                    && let Some(moved) = wrote.moved
+                {
+                    self.across.touched.move_on(wrote.bytes.clone(), moved);
+                } else if wrote.at > self.start {
                     let touched = &mut self.across.touched;
                     touched.take_any(wrote.bytes.clone());
                     if let Some(by) = wrote.by.filter(|by| self.noted.deciding.has(*by)) {

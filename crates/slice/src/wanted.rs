@@ -1,5 +1,6 @@
 //! The bytes whose definitions are still to be found.
 
+use crate::course::Moved;
 use crate::memory::{Memory, bits, each_bit};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -283,6 +284,37 @@ impl Wanted {
             first.get_or_insert(bytes.start.wrapping_add(byte));
         });
         first
+    }
+
+    /// Memory was moved to these bytes: what is wanted of them is so where they were before. What is
+    /// wanted there nobody has made yet.
+    pub fn move_back(&mut self, bytes: Range<u64>, moved: Moved) {
+        let before = moved.from..moved.from.wrapping_add(moved.size);
+        self.move_memory(&bytes, &before);
+    }
+
+    /// The same on the way forwards.
+    pub fn move_on(&mut self, bytes: Range<u64>, moved: Moved) {
+        let before = moved.from..moved.from.wrapping_add(moved.size);
+        self.move_memory(&before, &bytes);
+    }
+
+    /// What was there is gone, and what is new there is empty. They may be the same from there on.
+    fn move_memory(&mut self, from: &Range<u64>, to: &Range<u64>) {
+        let mut moved = Vec::new();
+        self.memory.take(from.clone(), |byte| moved.push(byte));
+        let known = moved.into_iter().map(|byte| {
+            let at = from.start.wrapping_add(byte);
+            (to.start.wrapping_add(byte), self.memory.who(at))
+        });
+        let known: Vec<(u64, Wanter)> = known.collect();
+        self.memory.take(to.clone(), |_| ());
+        let size = to.end.wrapping_sub(to.start);
+        for (at, wanter) in known {
+            if at.wrapping_sub(to.start) < size {
+                self.memory.add_all(at..at.wrapping_add(1), wanter);
+            }
+        }
     }
 
     /// The same for memory.

@@ -73,6 +73,37 @@ impl Writers {
         found
     }
 
+    /// What was there is elsewhere now; what is new there nobody has written.
+    pub fn moved(&mut self, from: Range<u64>, to: Range<u64>) {
+        let size = to.end.wrapping_sub(to.start);
+        let known = self.runs(from.clone());
+        self.wrote(from, None);
+        self.wrote(to.clone(), None);
+        for (run, writer) in known.into_iter().filter(|(run, _)| run.start < size) {
+            let at = |byte: u64| to.start.wrapping_add(byte.min(size));
+            self.wrote(at(run.start)..at(run.end), Some(writer));
+        }
+    }
+
+    /// Who wrote bytes that follow each other, counted from the first.
+    fn runs(&self, bytes: Range<u64>) -> Vec<(Range<u64>, Writer)> {
+        let mut runs: Vec<(Range<u64>, Writer)> = Vec::new();
+        let mut before = 0;
+        for (page, within) in pages(bytes) {
+            let slots = self.pages.get(&page).map(|slots| &slots[within.clone()]);
+            for (byte, slot) in (before..).zip(slots.into_iter().flatten()) {
+                let Some(number) = slot.checked_sub(1) else { continue };
+                let writer = self.all[number as usize];
+                match runs.last_mut() {
+                    Some((run, last)) if run.end == byte && *last == writer => run.end += 1,
+                    _ => runs.push((byte..byte + 1, writer)),
+                }
+            }
+            before += within.len() as u64;
+        }
+        runs
+    }
+
     fn number(&mut self, writer: Writer) -> u32 {
         if let Some(free) = self.free.pop() {
             self.all[free as usize] = writer;

@@ -5,8 +5,8 @@ use crate::known::Known;
 use crate::register::{RSP, number};
 use crate::shape::{Kind, Shape, repeated_pointer};
 use crate::{
-    CALLED, CAME_BACK, ENDED, FIRST_UNIT_ID, FS_BASE, GS_BASE, HANDLER, Header, MOMENT, Malformed,
-    OTHERS_WROTE, READ, RECOUNT, REPEATED, RETURNED, STACK, THREAD, UNDO, WROTE, Word,
+    CALLED, CAME_BACK, ENDED, FIRST_UNIT_ID, FS_BASE, GS_BASE, HANDLER, Header, MOMENT, MOVED,
+    Malformed, OTHERS_WROTE, READ, RECOUNT, REPEATED, RETURNED, STACK, THREAD, UNDO, WROTE, Word,
 };
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register};
 use rustc_hash::FxHashMap;
@@ -135,7 +135,7 @@ impl Follower {
         // Whoever wrote to memory had no instruction for it.
         if matches!(
             (id, slots.len()),
-            (WROTE | OTHERS_WROTE | MOMENT, 2) | (READ, 4) | (CALLED, 6) | (CAME_BACK, 3)
+            (WROTE | OTHERS_WROTE | MOMENT, 2) | (READ | MOVED, 4) | (CALLED, 6) | (CAME_BACK, 3)
         ) {
             return Some(());
         }

@@ -29,7 +29,7 @@ use shape::Kind;
 use std::borrow::Cow;
 
 /// Ids below this one are not of units.
-pub const FIRST_UNIT_ID: u32 = 16;
+pub const FIRST_UNIT_ID: u32 = 17;
 
 /// Another process has written to memory that it shares with this one, since the thread's last
 /// record: where, and how many bytes.
@@ -69,6 +69,9 @@ pub const CALLED: u32 = 13;
 pub const CAME_BACK: u32 = 14;
 /// The thread whose id is in the slot has ended.
 pub const ENDED: u32 = 15;
+/// Memory lies elsewhere since the thread's last record: from where on it was, and how many bytes;
+/// and from where on it is, and how many bytes. What is new of these is empty.
+pub const MOVED: u32 = 16;
 
 pub const HEADER_BYTES: usize = 8;
 
@@ -171,7 +174,7 @@ impl Counter {
     fn special(&self, header: Header, value: Word) -> Option<u64> {
         match (u32::try_from(header.id()).ok()?, header.slots()) {
             (THREAD | STACK | FS_BASE | GS_BASE | REPEATED | HANDLER | RETURNED, 1) => Some(0),
-            (WROTE | OTHERS_WROTE | MOMENT, 2) | (READ, 4) => Some(0),
+            (WROTE | OTHERS_WROTE | MOMENT, 2) | (READ | MOVED, 4) => Some(0),
             (CALLED, 6) | (CAME_BACK, 1 | 3) | (ENDED, 1) => Some(0),
             (UNDO | RECOUNT, 1) => Some(u64::from_le_bytes(value).wrapping_neg()),
             _ => None,
@@ -245,7 +248,7 @@ mod tests {
     fn records_are_counted_and_corrected() {
         let mut counter = Counter::new();
         counter.learn(&kinds(5));
-        let (unit, thread, undo) = (word(21, 2), word(THREAD, 1), word(UNDO, 1));
+        let (unit, thread, undo) = (word(FIRST_UNIT_ID + 5, 2), word(THREAD, 1), word(UNDO, 1));
         counter.read(&bytes(&[unit, 0xa, 0xb, thread, 7, unit, 1, 2, undo, 1])).unwrap();
         assert_eq!(counter.totals, Totals { instructions: 9, records: 4, slots: 6 });
     }
@@ -271,8 +274,9 @@ mod tests {
     fn a_record_cut_off_is_refused() {
         let mut counter = Counter::new();
         counter.learn(&kinds(5));
-        let error = counter.read(&bytes(&[word(16, 0), word(16, 2), 1])).unwrap_err();
-        assert_eq!(error, Malformed { offset: 8, id: 16 });
+        let cut_off = [word(FIRST_UNIT_ID, 0), word(FIRST_UNIT_ID, 2), 1];
+        let error = counter.read(&bytes(&cut_off)).unwrap_err();
+        assert_eq!(error, Malformed { offset: 8, id: FIRST_UNIT_ID.into() });
     }
 
     /// Many records of different lengths, with `slot` in every slot.
@@ -281,7 +285,7 @@ mod tests {
         let mut totals = Totals::default();
         while words.len() < 100_000 {
             let slots = words.len() % 11;
-            words.push(word(16 + slots as u32, slots));
+            words.push(word(FIRST_UNIT_ID + slots as u32, slots));
             words.extend(std::iter::repeat_n(slot, slots));
             totals.instructions += slots as u64;
             totals.records += 1;
@@ -297,7 +301,7 @@ mod tests {
     #[test]
     fn a_long_trace_is_read_whatever_is_in_its_slots() {
         // The second looks like a header itself.
-        for slot in [0x7fff_1234_5678, word(18, 1)] {
+        for slot in [0x7fff_1234_5678, word(FIRST_UNIT_ID + 2, 1)] {
             let (bytes, totals) = long_trace(slot);
             let mut counter = Counter::new();
             counter.learn(&kinds(10));

@@ -17,6 +17,13 @@ use std::os::unix::fs::FileExt;
 use why_record::event::{Access, Source};
 use why_record::files::Hash;
 
+/// Memory that lies elsewhere now.
+#[derive(Clone)]
+pub(crate) struct Move {
+    pub from: Range<Address>,
+    pub to: Range<Address>,
+}
+
 impl Replayer {
     /// Memory that may be mapped several times, at least so large.
     pub(super) fn object(&mut self, object: u32, size: u64) -> Outcome<File> {
@@ -273,6 +280,10 @@ impl Supervisor {
         }
         if stays {
             flags |= libc::MREMAP_DONTUNMAP;
+        }
+        if self.options.tool.traces() {
+            let (from, to) = (from.clone(), to.clone());
+            self.replayer(tid).untold_moves.push(Move { from, to });
         }
         let vacated = self.vacate(tid, &to)?;
         let (size, new_size) = (from.end - from.start, to.end - to.start);

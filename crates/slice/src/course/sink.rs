@@ -72,6 +72,16 @@ pub struct Wrote {
     /// The one whose end it may have been done for instead.
     pub ended: Option<u64>,
     pub bytes: Range<u64>,
+    /// Nothing was written to these but that they were elsewhere before, from there on, and how
+    /// many: the others are empty.
+    pub moved: Option<Moved>,
+}
+
+/// From where on memory was, and how many bytes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    pub from: u64,
+    pub size: u64,
 }
 
 impl Wrote {

@@ -1,6 +1,7 @@
 //! What system calls write to memory.
 
-use iced_x86::Register;
+use super::stepped::Step;
+use iced_x86::{Mnemonic, Register};
 use std::ops::Range;
 
 /// What a call has written, by the registers before it and what it returned.
@@ -31,6 +32,7 @@ pub fn wrote(
         | libc::SYS_brk
         | libc::SYS_mmap
         | libc::SYS_munmap
+        | libc::SYS_mremap
         | libc::SYS_mprotect
         | libc::SYS_madvise
         | libc::SYS_futex
@@ -46,6 +48,17 @@ pub fn wrote(
         call => panic!("what does call {call} write?"),
     };
     (size > 0).then_some(at..at.wrapping_add(size)).into_iter().collect()
+}
+
+/// From where a step has moved memory, and to where.
+pub fn moved(step: &Step) -> Option<(Range<u64>, Range<u64>)> {
+    let (before, to) = (&step.before, step.after.value(Register::RAX));
+    let is_move = step.insn.mnemonic() == Mnemonic::Syscall
+        && before.value(Register::RAX) == libc::SYS_mremap as u64
+        && (to as i64) > 0;
+    let from = before.value(Register::RDI);
+    let sizes = [Register::RSI, Register::RDX].map(|size| before.value(size));
+    is_move.then(|| (from..from + sizes[0], to..to + sizes[1]))
 }
 
 /// Which registers a call is given, besides its number: those of its first arguments.
@@ -75,7 +88,7 @@ pub fn given(call: u64) -> &'static [Register] {
         | libc::SYS_newfstatat
         | libc::SYS_rseq => &[RDI, RSI, RDX, R10],
         // The trace tells it as the older `clone`.
-        libc::SYS_clone3 => &[RDI, RSI, RDX, R10, R8],
+        libc::SYS_clone3 | libc::SYS_mremap => &[RDI, RSI, RDX, R10, R8],
         libc::SYS_mmap | libc::SYS_futex => &[RDI, RSI, RDX, R10, R8, R9],
         call => panic!("what is call {call} given?"),
     }

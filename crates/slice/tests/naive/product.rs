@@ -1,6 +1,7 @@
 //! The product's way: steps as records of a trace, and branches by the product's own graphs.
 
 use super::image::Image;
+use super::kernel;
 use super::stepped::{Registers, Step, Stepped};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::cell::RefCell;
@@ -11,7 +12,7 @@ use why_slice::Ways;
 use why_slice::region::{Builder, Region};
 use why_symbols::Landing;
 use why_trace::shape::{Kind, Planner, Shape};
-use why_trace::{CALLED, FIRST_UNIT_ID, FS_BASE, REPEATED, STACK, THREAD, WROTE};
+use why_trace::{CALLED, FIRST_UNIT_ID, FS_BASE, MOVED, REPEATED, STACK, THREAD, WROTE};
 
 /// There are several, even of short runs.
 const CHUNK: u64 = 300;
@@ -213,6 +214,10 @@ pub fn region(run: &Stepped, program: &Seen<'_>) -> Region {
             builder.record(WROTE, &[wrote.start, wrote.end - wrote.start]).unwrap();
         }
         let last = &steps[length - 1];
+        if let Some((from, to)) = kernel::moved(last) {
+            let sizes = [from.end - from.start, to.end - to.start];
+            builder.record(MOVED, &[from.start, sizes[0], to.start, sizes[1]]).unwrap();
+        }
         if let Some(created) = &last.creates {
             let (call, flags) = (libc::SYS_clone as u64, libc::CLONE_THREAD as u64);
             builder.record(CALLED, &[call, flags, created.stack, 0, 0, 0]).unwrap();

@@ -4,6 +4,7 @@
 use super::decided::decided;
 use super::hidden::Hidden;
 use super::kept::Keeping;
+use super::kernel;
 use super::machine::Machine;
 use super::product::Seen;
 use super::shadow::{At, Graph, Instance, Node, Registers, Shadow, Sources};
@@ -113,6 +114,13 @@ impl Naive {
                 made.push((At::Memory(at), decision));
             }
             keeping.executed(step, instance, &mut shadow, made);
+            if let Some((from, to)) = kernel::moved(step) {
+                let known: Vec<_> =
+                    from.clone().map(|at| shadow.get(step.thread, At::Memory(at))).collect();
+                from.for_each(|at| shadow.set(step.thread, At::Memory(at), None));
+                let known = known.into_iter().chain(std::iter::repeat(None));
+                to.zip(known).for_each(|(at, node)| shadow.set(step.thread, At::Memory(at), node));
+            }
             if binds.is_some() && step.insn.flow_control() == FlowControl::IndirectBranch {
                 shadow.take(step.thread);
                 let before = before.get_mut(&step.thread).and_then(Vec::pop);

@@ -1,6 +1,6 @@
 //! What belongs to a slice, of programs whose slices are known.
 
-use super::recorded::{LEVELS, Recorded, set};
+use super::recorded::{LEVELS, Recorded, set, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -197,6 +197,28 @@ fn a_member_of_some_bits_is_the_bytes_that_hold_them() {
         let written: BTreeSet<&str> =
             lines.iter().filter_map(|line| line["variable"].as_str()).collect();
         assert_eq!(written, BTreeSet::from(["s"]), "{member}");
+    }
+}
+
+#[test]
+fn memory_that_is_moved_holds_what_it_did() {
+    for level in LEVELS {
+        let recorded = Recorded::built("cc", "grown.c", &["-g", level]);
+        let input = recorded.directory.path().join("input");
+        std::fs::write(&input, b"0123456789".repeat(60_000)).unwrap();
+        // In front of what was moved last, and behind it.
+        for at in ["10", "100003", "500004"] {
+            recorded.record(&[input.to_str().unwrap(), at]);
+            let chop = |from: &str| {
+                let from = format!("input:{from}");
+                recorded.why(&["chop", "--from", &from, "--to=stdout:0", "--thin", "--json"])
+            };
+            let own = chop(at);
+            let answer = serde_json::from_slice(&own.stdout).expect(&text(&own.stderr));
+            let comments = recorded.comments(&answer);
+            assert!(comments.contains("kept") && comments.contains("told"), "{level}: {answer}");
+            assert_eq!(chop("11").status.code(), Some(1), "{level}: another byte");
+        }
     }
 }
 
