@@ -7,6 +7,7 @@ use crate::units::Known;
 use crate::wanted::{Role, Wanter};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 
 /// An instruction that belongs to a slice. One that is not shown counts apart for each call
 /// that is shown instead.
@@ -47,6 +48,48 @@ pub enum Why {
     Code,
     /// For each time.
     Instances,
+}
+
+impl Reason {
+    /// Reasons of a slice, where these are those of values alone: who is among them was made for its
+    /// value, whoever else may want it, too. Those who want others come before these.
+    pub fn by_values(values: Vec<Reason>, all: Vec<Reason>, why: Why) -> Vec<Reason> {
+        let instance = |reason: &Reason| (why == Why::Instances).then_some(reason.position);
+        let name = |reason: &Reason| (reason.address, reason.site, instance(reason));
+        let mut numbers: FxHashMap<_, usize> =
+            values.iter().enumerate().map(|(number, reason)| (name(reason), number)).collect();
+        let mut merged = values;
+        let mut became: Vec<usize> = Vec::with_capacity(all.len());
+        for reason in all {
+            let number = *numbers.entry(name(&reason)).or_insert(merged.len());
+            became.push(number);
+            match merged.get_mut(number) {
+                Some(known) => known.times = reason.times,
+                None => {
+                    let wanter = reason.wanter.map(|wanter| became[wanter]);
+                    merged.push(Reason { wanter, ..reason });
+                }
+            }
+        }
+        match why {
+            Why::Instances => in_time(merged),
+            _ => merged,
+        }
+    }
+}
+
+/// Reasons of instances, the last first: whoever wants another one comes behind it in time.
+fn in_time(all: Vec<Reason>) -> Vec<Reason> {
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|number| Reverse(all[*number].position));
+    let mut became = vec![0; all.len()];
+    order.iter().enumerate().for_each(|(new, old)| became[*old] = new);
+    let mut sorted = all;
+    sorted.sort_by_key(|reason| Reverse(reason.position));
+    for reason in &mut sorted {
+        reason.wanter = reason.wanter.map(|wanter| became[wanter]);
+    }
+    sorted
 }
 
 /// Numbers for all instructions that may want something: one that is not shown has another one for

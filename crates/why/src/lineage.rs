@@ -7,6 +7,7 @@ use crate::questions::{Failure, no_answer};
 use crate::slice::shown::{Answered, Shown, ViewArgs};
 use crate::slice::subject::Subject;
 use why_slice::births::Inherited;
+use why_slice::reasons::{Reason, Why};
 use why_slice::region::{Criterion, Only, Options, Region, Slice};
 
 /// Those that it is a copy of, the nearest first. What belongs to each is told behind what belongs to
@@ -116,6 +117,28 @@ impl Lineage {
     /// What leads to a criterion in the process itself: of that, and then of what it was copied from,
     /// where the call that created it belongs to it, too. Of each only these may be told of.
     pub fn backward(
+        &mut self,
+        subject: &mut Subject,
+        criterion: &Criterion,
+        only: Option<&[Only]>,
+        options: Options,
+    ) -> Result<Vec<Slice>, Failure> {
+        let Options { reasons, thin, .. } = options;
+        if reasons == Why::Nothing || thin {
+            return self.backward_over(subject, criterion, only, options);
+        }
+        // Who made a value may also have made what selected or decided, and is found as that first.
+        let bare = Options { thin: true, count_only: true, ..options };
+        let values = self.backward_over(subject, criterion, only, bare)?;
+        let mut slices = self.backward_over(subject, criterion, only, options)?;
+        for (slice, values) in slices.iter_mut().zip(values) {
+            let all = std::mem::take(&mut slice.reasons);
+            slice.reasons = Reason::by_values(values.reasons, all, reasons);
+        }
+        Ok(slices)
+    }
+
+    fn backward_over(
         &mut self,
         subject: &mut Subject,
         criterion: &Criterion,

@@ -214,7 +214,8 @@ fn memory_that_is_moved_holds_what_it_did() {
                 recorded.why(&["chop", "--from", &from, "--to=stdout:0", "--thin", "--json"])
             };
             let own = chop(at);
-            let answer = serde_json::from_slice(&own.stdout).expect(&text(&own.stderr));
+            assert!(own.status.success(), "{level}: {}", text(&own.stderr));
+            let answer = serde_json::from_slice(&own.stdout).unwrap();
             let comments = recorded.comments(&answer);
             assert!(comments.contains("kept") && comments.contains("told"), "{level}: {answer}");
             assert_eq!(chop("11").status.code(), Some(1), "{level}: another byte");

@@ -67,6 +67,26 @@ fn code_between_lines_is_not_shown() {
     }
 }
 
+/// However else a line leads to a value, such as by how long a text is that it made, too.
+#[test]
+fn what_made_a_value_is_told_to_have_done_so() {
+    for level in LEVELS {
+        let recorded = Recorded::new("formatted.c", &["-g", level], &["1234"]);
+        for how in [&[][..], &["--data"], &["--thin"], &["--all"]] {
+            let answer = recorded.json(&[&["slice", "stdout:3"], how].concat());
+            for comment in ["copied", "told"] {
+                let line = recorded.line(&answer, comment);
+                assert_eq!(line["because"], "value", "{level} {how:?} {comment}: {answer:#}");
+            }
+            // Whoever depends on an instance comes before it.
+            let instances = answer["answer"]["instances"].as_array();
+            for (number, instance) in instances.into_iter().flatten().enumerate() {
+                assert!(instance["wanter"].as_u64().is_none_or(|wanter| wanter < number as u64));
+            }
+        }
+    }
+}
+
 /// Wherever the brace is that opens a function, what is done there is only to copy what it was called
 /// with.
 #[test]
@@ -151,10 +171,12 @@ fn how_often_a_line_was_executed_is_told() {
 fn what_has_nothing_in_it_is_not_told_instead_of_what_is_there() {
     let recorded = Recorded::built("c++", "unwinding.cc", &["-g", "-O0"]);
     recorded.record(&[]);
-    let answer = recorded.json(&["slice", "end:seen"]);
-    for (comment, name) in
-        [("held", "part._M_t._M_t._M_head_impl"), ("pushed", "all._M_impl._M_start")]
-    {
+    let of_all = format!("{}:all", recorded.place("caught"));
+    for (criterion, comment, name) in [
+        ("end:seen", "held", "part._M_t._M_t._M_head_impl"),
+        (&of_all, "pushed", "all._M_impl._M_end_of_storage"),
+    ] {
+        let answer = recorded.json(&["slice", criterion]);
         let told = recorded.made(&answer, comment).unwrap();
         assert!(told.starts_with(&format!("{name} = 0x")), "{told}");
     }

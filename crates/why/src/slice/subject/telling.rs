@@ -9,6 +9,7 @@ use crate::slice::lines::{Kind, Line, Lines};
 use crate::slice::races;
 use crate::slice::shown::{Answered, Instance, Preface, Shown, ShownLine, ViewArgs};
 use crate::slice::values::{self, Asked, Seen};
+use std::cmp::Reverse;
 use std::time::Instant;
 use why_effects::cells;
 use why_record::position::Position;
@@ -33,6 +34,7 @@ impl Subject {
         seen.resize(lines.all.len(), None);
         let sources = lines.all.iter().filter_map(|line| line.place.source.as_ref());
         let names = file_names::of(sources.map(|(file, _)| file.as_str()));
+        let order = by_time(&slice.reasons);
         let shown = |(line, seen): (&Line, Option<Seen>)| {
             let reason = &slice.reasons[line.reason];
             let moment = self.traced.region.moment(reason.position);
@@ -49,7 +51,7 @@ impl Subject {
                 stands_for_calls: line.calls,
                 thread: reason.thread,
                 position: moment.map(|(event, ticks)| format!("{event}.{ticks}")),
-                order: line.reason,
+                order: order[line.reason],
                 variable,
                 value,
             }
@@ -230,6 +232,15 @@ impl Subject {
         }
         left_out
     }
+}
+
+/// The place of each of some reasons if the last executed comes first.
+fn by_time(reasons: &[Reason]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..reasons.len()).collect();
+    order.sort_by_key(|number| Reverse(reasons[*number].position));
+    let mut places = vec![0; reasons.len()];
+    order.iter().enumerate().for_each(|(place, number)| places[*number] = place);
+    places
 }
 
 /// Where something was made.
