@@ -250,6 +250,30 @@ fn an_argument_or_a_variable_is_reduced_like_an_input() {
     }
 }
 
+/// Tests are made elsewhere: there another failure is none of the run's own.
+#[test]
+fn a_failure_that_is_another_one_elsewhere_is_not_explained() {
+    let setting = Setting::new();
+    setting.build(
+        "opens",
+        "#include <stdio.h>\n#include <stdlib.h>\n\
+         int main(int argc, char **argv) {\n\
+         FILE *file = fopen(argv[1], \"r\");\n\
+         if (!file)\n\
+           return 9;\n\
+         if (getc(file) == 'x')\n\
+           abort();\n\
+         return 0;\n}\n",
+    );
+    setting.write("in", b"x");
+    let chop = ["chop", "--auto", "--from", "arg:1", "--", "./opens"];
+    let (status, said) = setting.refused(&[&chop[..], &["in"]].concat());
+    assert!(said.contains("SIGABRT was recorded, and run again it is exit 9"), "{said}");
+    assert_eq!(status, 1);
+    let (_, said) = setting.refused(&chop);
+    assert!(said.contains("the command has 0 arguments, and none 1"), "{said}");
+}
+
 #[test]
 fn a_wrong_exit_and_a_failed_assertion_are_failures() {
     let setting = Setting::new();

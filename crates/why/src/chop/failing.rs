@@ -13,7 +13,7 @@ use crate::{recordings, replay};
 use indicatif::ProgressBar;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tempfile::TempDir;
@@ -61,7 +61,9 @@ impl Failing {
             (Source::Input(..), command, []) if command.iter().any(|word| word == "@@") => {
                 misused("what does @@ stand for? Name the input: why chop --auto INPUT -- COMMAND")
             }
-            (Source::Input(..), command, []) => {
+            (_, command, []) => {
+                is_given(&source, command)?;
+                // How it fails here is to be the same where it is tried.
                 steps.set_message("recording the failing run");
                 let words = command.to_vec();
                 let call = Call { words, input: None, variable: None };
@@ -81,20 +83,6 @@ impl Failing {
                 recorded: None,
                 _room: None,
             }),
-            (Source::Argument(number), command, []) => {
-                let word = command.get(*number).map(|word| word.as_bytes().to_vec());
-                let text = word.ok_or_else(|| {
-                    let count = command.len() - 1;
-                    no_answer(format!("the command has {}, and none {number}", arguments(count)))
-                })?;
-                Failing::of_text(args, command.to_vec(), source, &text)
-            }
-            (Source::Environment(name), command, []) => {
-                let text = std::env::var_os(name).map(OsString::into_vec).ok_or_else(|| {
-                    no_answer(format!("there is no variable {name} in the environment"))
-                })?;
-                Failing::of_text(args, command.to_vec(), source, &text)
-            }
             _ => misused("either an input is reduced, or an argument, or a variable"),
         }
     }
@@ -202,6 +190,20 @@ impl Failing {
             recorded: None,
             _room: Some(room),
         })
+    }
+}
+
+/// Whether a command that is about to be executed has the word that is to be reduced.
+fn is_given(source: &Source, command: &[OsString]) -> Result<(), Failure> {
+    match source {
+        Source::Argument(number) if *number >= command.len() => {
+            let count = arguments(command.len() - 1);
+            Err(no_answer(format!("the command has {count}, and none {number}")))
+        }
+        Source::Environment(name) if std::env::var_os(name).is_none() => {
+            Err(no_answer(format!("there is no variable {name} in the environment")))
+        }
+        _ => Ok(()),
     }
 }
 
