@@ -2,15 +2,31 @@
 
 use crate::evaluate::Origin;
 use crate::strings;
-use crate::types::Shape;
+use crate::types::{Member, Shape};
 use crate::units::DieRef;
 use crate::value::Value;
 use crate::{Expression, Frame, Memory, Modules, Viewpoint};
 
-/// A part of a variable, and how to write it.
-pub struct Named {
-    pub name: String,
-    pub value: Value,
+/// A part of a variable, and how to write it; of several members that share a byte, each.
+pub struct Named(Vec<(String, Value)>);
+
+impl Named {
+    fn one(name: String, value: Value) -> Named {
+        Named(vec![(name, value)])
+    }
+
+    /// How to write it.
+    pub fn name(&self) -> String {
+        let names: Vec<&str> = self.0.iter().map(|(name, _)| name.as_str()).collect();
+        names.join(", ")
+    }
+
+    /// What it holds.
+    pub fn text(&self, modules: &Modules, memory: &dyn Memory) -> String {
+        let texts: Vec<String> =
+            self.0.iter().map(|(_, value)| value.text(modules, memory)).collect();
+        texts.join(", ")
+    }
 }
 
 /// Nothing is nested deeper.
@@ -50,10 +66,9 @@ impl Value {
 
     /// The innermost part so many bytes behind its beginning.
     fn part_at(self, memory: &dyn Memory, name: String, offset: u64) -> Named {
-        let mut named = Named { name, value: self };
+        let (mut name, mut value) = (name, self);
         let mut offset = offset;
         for _ in 0..MOST_DEPTH {
-            let value = &named.value;
             let (suffix, part, inside) = match value.shape() {
                 Shape::Record(record) => {
                     let Some(at) = value.address().map(|start| start.wrapping_add(offset)) else {
@@ -66,15 +81,18 @@ impl Value {
                         (!part.is_empty(memory, MOST_DEPTH)).then_some((member, part, offset))
                     });
                     let Some((member, part, inside)) = around.next() else { break };
-                    // Of several in one byte nobody knows which one was meant.
-                    if part.bits.is_some() && around.next().is_some() {
-                        break;
-                    }
-                    let suffix = match &member.name {
+                    let suffix = |member: &Member| match &member.name {
                         Some(name) if !member.is_base => format!(".{name}"),
                         _ => String::new(),
                     };
-                    (suffix, part, inside)
+                    if part.bits.is_some() {
+                        // Of several in one byte nobody knows which one was meant.
+                        let all = [(member, part, inside)].into_iter().chain(around);
+                        let all =
+                            all.map(|(member, part, _)| (name.clone() + &suffix(member), part));
+                        return Named(all.collect());
+                    }
+                    (suffix(member), part, inside)
                 }
                 Shape::Array { element, counts } => {
                     // How long the outermost dimension is makes no difference.
@@ -91,10 +109,9 @@ impl Value {
                 }
                 _ => break,
             };
-            named = Named { name: named.name + &suffix, value: part };
-            offset = inside;
+            (name, value, offset) = (name + &suffix, part, inside);
         }
-        named
+        Named::one(name, value)
     }
 }
 
@@ -154,14 +171,14 @@ impl Modules {
             });
             all.find_map(|variable| {
                 let value = variable.value.ok().filter(holds)?;
-                Some(Named { name: variable.name, value })
+                Some((variable.name, value))
             })
         };
         // A statement that begins here, without an instruction of its own so far, may give the
         // register to another variable. What is computed from a register was not made: where code
         // was moved, that is how what its statement has not made yet is still told.
-        let named = |view| named(view).filter(|named| !named.value.is_computed());
-        named(Some(0)).or_else(|| named(None))
+        let named = |view| named(view).filter(|(_, value)| !value.is_computed());
+        named(Some(0)).or_else(|| named(None)).map(|(name, value)| Named::one(name, value))
     }
 }
 
@@ -180,13 +197,16 @@ fn pointed_to(memory: &dyn Memory, pointers: Vec<(String, Value)>, at: u64) -> O
         let target = value.pointed_to(memory).ok()??;
         let offset = target.around(at)?;
         let is_record = matches!(target.shape(), Shape::Record(_));
-        let Named { name: part, value } = target.part_at(memory, String::new(), offset);
-        let name = match part.strip_prefix('.') {
-            Some(member) if is_record => format!("{name}->{member}"),
-            _ => format!("*{name}"),
+        let Named(parts) = target.part_at(memory, String::new(), offset);
+        let named = |(part, value): (String, Value)| {
+            let name = match part.strip_prefix('.') {
+                Some(member) if is_record => format!("{name}->{member}"),
+                _ => format!("*{name}"),
+            };
+            // Only what can be asked for like that.
+            name.parse::<Expression>().ok()?;
+            Some((name, value))
         };
-        // Only what can be asked for like that.
-        name.parse::<Expression>().ok()?;
-        Some(Named { name, value })
+        parts.into_iter().map(named).collect::<Option<Vec<_>>>().map(Named)
     })
 }

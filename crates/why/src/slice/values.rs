@@ -105,7 +105,7 @@ fn seen(scene: &Scene, modules: &Modules, asked: &Asked) -> Option<Seen> {
             modules.name_in_register(memory, frames.first()?, in_dwarf(cells.start)?)?
         }
     };
-    Some(Seen { name: named.name, value: named.value.text(modules, memory) })
+    Some(Seen { name: named.name(), value: named.text(modules, memory) })
 }
 
 impl Asked {
