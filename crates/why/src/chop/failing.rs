@@ -247,8 +247,8 @@ impl RecordedInput {
         }
         match (files.is_empty(), standard.is_empty()) {
             (true, true) => Err(no_answer(
-                "the program read neither its standard input nor a file that it was given; say what \
-                 is to be reduced: --from arg:K or env:NAME",
+                "the program is not known to have read its standard input or a file that it was \
+                 given; say what is to be reduced: --from arg:K or env:NAME",
             )),
             (true, false) => Ok(RecordedInput::Standard(standard)),
             (false, false) => {

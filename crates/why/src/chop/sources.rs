@@ -184,7 +184,7 @@ fn input(
                 _ => format!("{end} bytes of it were"),
             };
             Ok(Sought::NotHere(format!(
-                "these bytes of {} were never read; {told}, counted from 0 on",
+                "these bytes of {} are not known to have been read; {told}, counted from 0 on",
                 names.join(", ")
             )))
         }
@@ -215,11 +215,11 @@ fn nothing_of(name: &str, subject: &Subject, directory: &Path) -> Result<String,
         names if names.is_empty() => names,
         names => format!("; it read {names}"),
     };
-    Ok(format!("the program read nothing of {name}{read}"))
+    Ok(format!("the program is not known to have read anything of {name}{read}"))
 }
 
-pub const NOTHING_READ: &str = "the program read neither its standard input nor a file that it \
-     was given; say what it comes from: --from arg:K, env:NAME, or FILE:LINE:VARIABLE";
+const NOTHING_READ: &str = "the program is not known to have read its standard input or a file \
+     that it was given; say what it comes from: --from arg:K, env:NAME, or FILE:LINE:VARIABLE";
 
 #[cfg(test)]
 mod tests {

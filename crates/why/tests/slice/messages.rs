@@ -182,7 +182,7 @@ fn what_cannot_be_answered_is_said_in_a_line() {
     let source = recorded.refused(&["chop", "--from", "arg:7", "--to", "end"], 1);
     assert!(source.contains("one argument, and none 7"), "{source}");
     let input = recorded.refused(&["chop", "--from", "input", "--to", "end"], 1);
-    assert!(input.contains("neither its standard input nor a file"), "{input}");
+    assert!(input.contains("not known to have read its standard input or a file"), "{input}");
     let outside = recorded.refused(&["slice", "main", "--region", "work..end"], 1);
     assert!(outside.contains("not in the region"), "{outside}");
     let region = recorded.refused(&["slice", "end", "--region", "main"], 2);

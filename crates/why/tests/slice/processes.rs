@@ -91,7 +91,7 @@ fn chops_begin_in_the_process_that_was_forked() {
         let nothing = forked.refused(&["chop", "--from", "arg:1", "--to", &other, "--data"], 1);
         assert!(nothing.contains("nothing leads from arg:1"), "{nothing}");
         let unread = forked.refused(&["chop", "--from", "input", "--to", &to_child], 1);
-        assert!(unread.contains("read neither its standard input"), "{unread}");
+        assert!(unread.contains("not known to have read its standard input"), "{unread}");
     }
 }
 
