@@ -65,7 +65,7 @@ mod unknown;
 
 pub use error::EngineError;
 pub use recording::{Border, Landmark, MappedCode, Region, Wanted};
-pub use replaying::{Look, Module, Observer, Scene, Then};
+pub use replaying::{InputStream, Look, Module, Observer, Scene, Then};
 pub use report::{Ended, Missed, Replayed, Report};
 pub use tracing::{Readers, TraceReader};
 pub use why_translate::Tool;

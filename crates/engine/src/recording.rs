@@ -9,6 +9,7 @@ mod ends;
 pub(crate) mod locks;
 mod memory;
 mod notes;
+mod offsets;
 mod others;
 mod outsiders;
 mod reads;
@@ -23,6 +24,7 @@ pub use region::{Border, Landmark, MappedCode, Region};
 
 use checkpoints::Checkpoints;
 use notes::MappedFiles;
+use offsets::SharedFiles;
 use reads::OpenFiles;
 use region::Progress;
 use sharing::Sharing;
@@ -86,6 +88,8 @@ pub struct Recorder {
     unmapped: FxHashMap<Tid, FxHashSet<i32>>,
     /// What large files each process has open.
     open_files: FxHashMap<Tid, OpenFiles>,
+    /// Which descriptors each process has that others have as well.
+    shared_files: FxHashMap<Tid, SharedFiles>,
     /// How many writes to standard streams there were.
     outputs: u64,
     /// How many programs each process has executed, and the events up to the last one.
@@ -149,6 +153,7 @@ impl Recorder {
             streams: FxHashMap::default(),
             unmapped: FxHashMap::default(),
             open_files: FxHashMap::default(),
+            shared_files: FxHashMap::default(),
             outputs: 0,
             programs: FxHashMap::default(),
             events_before: FxHashMap::default(),
@@ -256,6 +261,7 @@ impl Supervisor {
         recorder.begins_unannounced(pid)?;
         recorder.find_open_files(pid);
         self.record_executed(tid, pid)?;
+        self.record_standard_input(tid)?;
         for mapping in maps.iter().filter(|mapping| !KERNELS.contains(&mapping.name.as_str())) {
             self.record_mapping(tid, mapping)?;
         }
@@ -449,7 +455,8 @@ impl Supervisor {
             }
         }
         self.record_written_file(tid, name, &call)?;
-        self.record_output(tid, name, &call, result)
+        self.record_output(tid, name, &call, result)?;
+        self.record_offsets(tid, &call)
     }
 
     /// A thread has created a process with a copy of its own one's memory.

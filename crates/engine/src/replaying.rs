@@ -8,6 +8,7 @@
 mod calls;
 mod copies;
 mod copying;
+mod descriptors;
 mod gait;
 mod inputs;
 mod look;
@@ -23,6 +24,7 @@ mod snapshot;
 mod turns;
 
 pub(crate) use gait::TIMER_SIGNAL;
+pub use inputs::Known as InputStream;
 pub(crate) use inputs::Read;
 pub use look::{Look, Observer, Scene, Then};
 pub(crate) use memory::Move;
@@ -43,7 +45,7 @@ use crate::supervisor::{Outcome, Supervisor};
 use crate::task::{State, Tid};
 use calls::Calls;
 use iced_x86::Code;
-use inputs::Inputs;
+use inputs::{Inputs, Mapped};
 use modules::Modules;
 use rustc_hash::FxHashMap;
 use shared::Held;
@@ -94,7 +96,7 @@ pub struct Replayer {
     /// What was written to memory that the trace does not tell of yet, what was mapped of files, and
     /// what was moved.
     untold_writes: Vec<Range<Address>>,
-    untold_maps: Vec<Read>,
+    untold_maps: Vec<Mapped>,
     untold_moves: Vec<Move>,
     /// What shared memory held when others went on, if the trace is to tell what they write there;
     /// and what they have written that it does not tell of yet.
@@ -345,8 +347,8 @@ impl Supervisor {
         result: u64,
     ) -> (Vec<Range<Address>>, Vec<Read>) {
         let writes = std::mem::take(&mut self.replayer(tid).untold_writes);
-        let mut reads = std::mem::take(&mut self.replayer(tid).untold_maps);
-        reads.extend(self.inputs_read(tid, result, &writes));
+        let maps = std::mem::take(&mut self.replayer(tid).untold_maps);
+        let reads = self.inputs_read(tid, result, &writes, maps);
         (writes, reads)
     }
 
@@ -623,6 +625,7 @@ impl Supervisor {
                 }
                 self.start_cache_afresh(tid)?;
                 self.forget_modules(tid, &(0..Address::MAX));
+                self.replayer(tid).inputs.execute();
             }
             Event::Output { stream, order, at, size } => {
                 self.replay_output(tid, stream, order, at..at.saturating_add(size))?;
@@ -643,6 +646,9 @@ impl Supervisor {
                 }
                 let cause = Cause::Begins;
                 self.replayer(tid).threads.insert(thread, Saved { cause, registers, vectors });
+            }
+            Event::Offset { descriptor, offset } => {
+                self.replayer(tid).inputs.others_moved(descriptor, offset);
             }
             Event::Skipped { event, ticks } => {
                 self.replayer(tid).skipped = Some((event, ticks));
@@ -694,6 +700,7 @@ impl Supervisor {
         forked.objects = Rc::clone(&replayer.objects);
         forked.turns = Rc::clone(&replayer.turns);
         forked.modules = replayer.modules.clone();
+        forked.inputs = replayer.inputs.of_child(child);
         forked.look = replayer.look.clone();
         forked.verify = replayer.verify;
         if self.options.tool.traces() && forked.look().is_some() {

@@ -138,6 +138,11 @@ pub enum Event {
         event: u64,
         ticks: u64,
     },
+    /// A descriptor of a file, which others may have moved, is there when the next thread goes on.
+    Offset {
+        descriptor: i32,
+        offset: u64,
+    },
 }
 
 /// Between two chunks of a stream.

@@ -130,6 +130,7 @@ fn events() -> Vec<Event> {
         Event::Moved { from: 1, size: 2, to: 3, new_size: 4, stays: true },
         Event::Output { stream: Stream::Error, order: 5, at: 6, size: 7 },
         Event::Forked { child: 18 },
+        Event::Offset { descriptor: 3, offset: 17 },
         Event::Hashes { pages: vec![(1, 2), (3, 4)], left_out: vec![(5, 6)] },
         Event::ThreadEnded { thread: 17 },
         Event::Ended(Ended::Signal(9)),

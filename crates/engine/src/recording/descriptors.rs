@@ -175,6 +175,9 @@ impl Supervisor {
         follow_descriptors(streams, name, r, result);
         let open_files = recorder.open_files.entry(pid).or_default();
         open_files.follow(pid, name, r, result);
+        if let Some(files) = recorder.shared_files.get_mut(&pid) {
+            follow_descriptors(files, name, r, result);
+        }
         if let Some(unmapped) = recorder.unmapped.get_mut(&pid) {
             forget_descriptors(unmapped, name, r, result);
         }
@@ -203,6 +206,7 @@ impl Supervisor {
             let open_files = recorder.open_files.get(&parent).cloned().unwrap_or_default();
             recorder.open_files.insert(child, open_files);
         }
+        self.share_files(parent, child);
     }
 }
 

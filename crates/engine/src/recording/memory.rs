@@ -299,7 +299,7 @@ impl Supervisor {
             let executable = r.rdx & libc::PROT_EXEC as u64 != 0;
             let offset = mapping.offset + (at - mapping.range.start);
             let part = Mapping { range: at..at + size, offset, executable, ..mapping.clone() };
-            return self.record_mapping(tid, &part);
+            return self.record_shared_part(tid, &part, r);
         } else if flags & libc::MAP_GROWSDOWN != 0 {
             if let Some(log) = self.log(tid) {
                 log.stacks.insert(at + size);
@@ -319,6 +319,28 @@ impl Supervisor {
             Source::File { hash, offset: r.r9, name }
         };
         self.record(tid, &Event::Mapped { at, size, access: access(r.rdx), source })
+    }
+
+    /// Memory that has just been mapped and that others may have. What lies behind a file's end is
+    /// told apart, so that it is known where that is.
+    fn record_shared_part(&mut self, tid: Tid, part: &Mapping, r: &Registers) -> Outcome<()> {
+        let source = self.record_fresh_mapping(tid, part)?;
+        let Range { start, end } = part.range;
+        let file = match r.r10 as i32 & libc::MAP_ANONYMOUS {
+            0 => std::fs::metadata(format!("/proc/{tid}/fd/{}", r.r8 as i32)).ok(),
+            _ => None,
+        };
+        let file_end = file.map_or(end, |file| start + file.len().saturating_sub(part.offset));
+        if !(start..end).contains(&file_end) {
+            return self.record_changes(tid, start..end, &source);
+        }
+        let last_page = file_end / PAGE * PAGE;
+        self.record_changes(tid, start..last_page, &source)?;
+        self.record_memory(tid, last_page..file_end)?;
+        let behind = file_end.next_multiple_of(PAGE);
+        self.record_memory(tid, file_end..behind)?;
+        // It may have grown meanwhile.
+        self.record_changes(tid, behind..end, &source)
     }
 
     /// A private mapping that has just been made, if it is of a file that can change.

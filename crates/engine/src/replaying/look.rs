@@ -3,9 +3,9 @@
 //! Who looks is an [`Observer`]. It lives in the supervisor's process, which has the replayed
 //! memory, and says where to go next; what it found goes to `why` as its answer.
 
-use super::Replayer;
 use super::copies::When;
 use super::modules::Module;
+use super::{InputStream, Replayer};
 use crate::cpu::vectors;
 use crate::error::{EngineError, Halt};
 use crate::maps;
@@ -64,20 +64,14 @@ impl Look {
     }
 }
 
-impl Look {
-    pub(super) fn opened(&self, stream: u64, name: &str) {
-        self.observer.borrow_mut().opened(stream, name);
-    }
-}
-
 pub trait Observer {
     /// Code of a file has been mapped: the addresses in it that are to be watched.
     fn mapped(&mut self, _module: &Module) -> Vec<Address> {
         Vec::new()
     }
 
-    /// The process has opened a file, or mapped it: a stream that the trace tells of by number.
-    fn opened(&mut self, _stream: u64, _name: &str) {}
+    /// The replay is over: the streams that the trace tells of, by their numbers.
+    fn streams(&mut self, _streams: &[InputStream]) {}
 
     /// A thread is about to execute the instruction at a watched address. Whoever goes back
     /// sees it again.
@@ -448,7 +442,10 @@ impl Supervisor {
     /// Nothing more is to be seen.
     fn end_look(&mut self, tid: Tid, look: &Look) -> Outcome<()> {
         self.report.events += self.replayer(tid).events;
-        self.report.answer = Some(look.observer.borrow_mut().answer());
+        let mut observer = look.observer.borrow_mut();
+        observer.streams(self.replayer(tid).inputs.streams());
+        self.report.answer = Some(observer.answer());
+        drop(observer);
         self.sample_all();
         for task in self.tasks.values_mut() {
             task.state = State::Dying;

@@ -1,6 +1,6 @@
 //! The map of memory, as the stream tells it.
 
-use super::inputs::Read;
+use super::inputs::Mapped;
 use super::modules::Module;
 use super::objects::new_object;
 use super::{Replayer, diverged};
@@ -124,12 +124,12 @@ impl Supervisor {
         }
         self.forget_modules(tid, &range);
         if let (Source::File { hash, offset, name }, true) = (source, self.options.tool.traces()) {
-            let (stream, offset) = (self.begin_stream(tid, None, name), *offset);
+            let (offset, name, executable) = (*offset, name.clone(), access.execute);
             // The rest of its last page is none of it.
             let size = self.replayer(tid).files.size_of(*hash).unwrap_or(u64::MAX);
             let bytes =
                 range.start..range.end.min(range.start.saturating_add(size - size.min(offset)));
-            self.replayer(tid).untold_maps.push(Read { bytes, stream, offset });
+            self.replayer(tid).untold_maps.push(Mapped { bytes, offset, name, executable });
         }
         if let Source::File { hash, offset, name } = source {
             let (executable, name) = (access.execute, name.clone());

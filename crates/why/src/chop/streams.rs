@@ -30,19 +30,22 @@ impl Streams {
         let manifest = recording.manifest().map_err(no_answer)?;
         let arguments = manifest.command.get(1..).unwrap_or_default();
         let directory = Path::new(&manifest.directory);
-        let is_input = |stream: u64| match (traced.stream(stream), self) {
-            (None, Streams::One(name)) => stream == 0 && name == STANDARD,
-            // The standard input.
-            (None, _) => stream == 0,
-            (Some(opened), Streams::Named) => {
+        let is_meant = |opened: &str| match self {
+            Streams::Named => {
                 arguments.iter().any(|argument| is_named(argument, opened, directory))
             }
-            (Some(opened), Streams::Below(paths)) => {
+            Streams::Below(paths) => {
                 paths.iter().any(|path| directory.join(opened).starts_with(path))
             }
-            (Some(opened), Streams::One(name)) => {
-                resolved(name, directory) == resolved(opened, directory)
-            }
+            Streams::One(name) => resolved(name, directory) == resolved(opened, directory),
+        };
+        let is_standard_meant = match self {
+            Streams::Named | Streams::Below(_) => true,
+            Streams::One(name) => name == STANDARD,
+        };
+        let is_input = |stream: u64| {
+            is_standard_meant && traced.is_standard(stream)
+                || traced.stream(stream).is_some_and(is_meant)
         };
         // There may be many reads of one.
         let mut known: HashMap<u64, bool> = HashMap::new();

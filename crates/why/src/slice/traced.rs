@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use why_engine::{EngineError, Look, Module, Observer, TraceReader};
+use why_engine::{EngineError, InputStream, Look, Module, Observer, TraceReader};
 use why_record::files::Hash;
 use why_record::position::Moment;
 use why_record::store::Recording;
@@ -32,8 +32,7 @@ pub struct Traced {
     pub region: Arc<Region>,
     /// What was mapped where, the last one last.
     pub modules: Vec<Module>,
-    /// The names of the files that were opened, by the numbers of their streams.
-    streams: Vec<(u64, String)>,
+    streams: Streams,
     /// It was not there before.
     pub is_new: bool,
     /// Keeps what others need not find again, if it can.
@@ -48,10 +47,36 @@ impl Traced {
         Some(Traced { region, modules, streams, is_new: false, _lasting: None })
     }
 
-    /// The name of the file that a stream is of; the standard input has none.
+    /// The name of the file that a stream is of; one that was only ever the standard input has none.
     pub fn stream(&self, number: u64) -> Option<&str> {
-        let found = self.streams.iter().find(|(stream, _)| *stream == number);
+        let found = self.streams.names.iter().find(|(stream, _)| *stream == number);
         found.map(|(_, name)| name.as_str())
+    }
+
+    /// Whether a stream was the standard input of a program.
+    pub fn is_standard(&self, number: u64) -> bool {
+        self.streams.standard.contains(&number)
+    }
+}
+
+/// What was read, by the numbers of the streams.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Streams {
+    /// The names of the files that were opened or mapped, but for code.
+    names: Vec<(u64, String)>,
+    /// Those that were the standard input of a program.
+    standard: Vec<u64>,
+}
+
+impl Streams {
+    fn of(streams: &[InputStream]) -> Streams {
+        let mut all = Streams::default();
+        for (number, stream) in (0..).zip(streams) {
+            let name = stream.name.as_ref().filter(|_| !stream.is_code);
+            all.names.extend(name.map(|name| (number, name.to_string())));
+            all.standard.extend(stream.is_standard.then_some(number));
+        }
+        all
     }
 }
 
@@ -61,7 +86,7 @@ struct Beside {
     /// By which build of `why` it was made: another one may see the same differently.
     build: String,
     modules: Vec<KeptModule>,
-    streams: Vec<(u64, String)>,
+    streams: Streams,
 }
 
 /// A module as it is kept.
@@ -160,7 +185,7 @@ fn trace(recording: &Recording, process: i32, file: File) -> Result<Beside, Engi
             failed: None,
         }))
     };
-    let mapping = Mapping { mapped, streams: Vec::new() };
+    let mapping = Mapping { mapped, streams: Streams::default() };
     let look = Look::silently(process, Moment::End, Box::new(mapping));
     let how =
         How { traced: true, look: Some(look), readers: Some(Arc::new(readers)), ..How::default() };
@@ -238,10 +263,10 @@ impl Kept {
     }
 }
 
-/// Notes what is mapped and opened.
+/// Notes what is mapped and read.
 struct Mapping {
     mapped: Mapped,
-    streams: Vec<(u64, String)>,
+    streams: Streams,
 }
 
 impl Observer for Mapping {
@@ -250,8 +275,8 @@ impl Observer for Mapping {
         Vec::new()
     }
 
-    fn opened(&mut self, stream: u64, name: &str) {
-        self.streams.push((stream, name.to_owned()));
+    fn streams(&mut self, streams: &[InputStream]) {
+        self.streams = Streams::of(streams);
     }
 
     fn answer(&mut self) -> serde_json::Value {

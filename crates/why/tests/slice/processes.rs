@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The process that was created last.
-fn last_process(recorded: &Recorded) -> String {
+pub fn last_process(recorded: &Recorded) -> String {
     let info: Value = serde_json::from_slice(&recorded.why(&["info", "--json"]).stdout).unwrap();
     let processes = info["answer"]["processes"].as_array().unwrap();
     let is_parent = |pid: &Value| processes.iter().any(|process| process["parent"] == *pid);
