@@ -14,12 +14,22 @@ use why_translate::context::CallClass;
 /// looked at.
 pub(super) type SharedFiles = FxHashMap<i32, u64>;
 
-/// The descriptors of a process that are of files, and where they are.
+/// The descriptors of a process by which files may be read, and where they are.
 fn files(pid: Tid) -> SharedFiles {
     let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let files = open.filter(|entry| is_file(&entry.path()));
     let numbers = files.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter_map(|number| Some((number, position(pid, number)?))).collect()
+    let read = numbers.filter(|number| may_be_read(pid, *number));
+    read.filter_map(|number| Some((number, position(pid, number)?))).collect()
+}
+
+/// Whether a descriptor was opened for more than to write: of a log nobody asks where it is.
+fn may_be_read(pid: Tid, descriptor: i32) -> bool {
+    let told = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{descriptor}"));
+    let told = told.unwrap_or_default();
+    let flags = told.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_WRONLY)
 }
 
 fn is_file(path: &Path) -> bool {
