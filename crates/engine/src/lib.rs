@@ -34,6 +34,7 @@ mod memory;
 mod memory_calls;
 mod messages;
 mod outputs;
+mod own_paths;
 mod pages;
 mod proc_calls;
 mod processor;

@@ -2,6 +2,7 @@
 
 use crate::maps;
 use crate::memory::{Address, Memory};
+use crate::own_paths::{named_by, path_at};
 use crate::ptrace::Registers;
 use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
@@ -93,8 +94,9 @@ impl Supervisor {
         let Some(name) = crate::calls::name(call.rax as u32) else {
             return;
         };
+        let memory = &self.spaces[&self.tasks[&tid].space].memory;
         let streams = recorder.streams.entry(pid).or_default();
-        if follow_descriptors(streams, name, &call, at.rax) {
+        if follow_streams(streams, (memory, pid), name, &call, at.rax) {
             self.watch_streams(tid);
         }
     }
@@ -172,7 +174,7 @@ impl Supervisor {
         let (space, pid) = (self.space_id(tid), self.tasks[&tid].pid);
         let recorder = self.recorder.as_mut().expect("recording");
         let streams = recorder.streams.entry(pid).or_default();
-        follow_descriptors(streams, name, r, result);
+        follow_streams(streams, (&self.spaces[&space].memory, pid), name, r, result);
         let open_files = recorder.open_files.entry(pid).or_default();
         open_files.follow(pid, name, r, result);
         if let Some(files) = recorder.shared_files.get_mut(&pid) {
@@ -228,6 +230,26 @@ fn parts_to_write(memory: &Memory, name: &str, r: &Registers) -> Vec<(Address, u
 pub(super) fn position(tid: Tid, descriptor: i32) -> Option<u64> {
     let info = std::fs::read_to_string(format!("/proc/{tid}/fdinfo/{descriptor}")).ok()?;
     info.strip_prefix("pos:")?.lines().next()?.trim().parse().ok()
+}
+
+/// What a call does to the standard streams, which may be opened once more by their paths; whether it
+/// does anything.
+fn follow_streams(
+    streams: &mut FxHashMap<i32, Stream>,
+    (memory, pid): (&Memory, Tid),
+    name: &str,
+    r: &Registers,
+    result: u64,
+) -> bool {
+    let path = match name {
+        "open" | "creat" => r.rdi,
+        "openat" | "openat2" => r.rsi,
+        _ => return follow_descriptors(streams, name, r, result),
+    };
+    let is_open = (result as i64) >= 0;
+    let again = is_open.then(|| named_by(&path_at(memory, path), pid)).flatten();
+    let stream = again.and_then(|again| streams.get(&again).copied());
+    stream.map(|stream| streams.insert(result as i32, stream)).is_some()
 }
 
 /// What a call does to the descriptors of which something is known; whether it does anything.

@@ -3,8 +3,9 @@
 //! A replay makes no calls, so descriptors are followed by what calls were told and what came of
 //! them. A stream is what an `open` gave: a file from its beginning, and so is the standard input.
 
-use super::descriptors::{Descriptors, Opened, named_by};
+use super::descriptors::{Descriptors, Opened};
 use crate::memory::{Address, PAGE};
+use crate::own_paths::{named_by, path_at};
 use crate::ptrace::Registers;
 use crate::supervisor::Supervisor;
 use crate::task::Tid;
@@ -439,7 +440,7 @@ impl Supervisor {
         let mut reads = replayer.inputs.mapped(thread, call.as_ref(), result, wrote, maps);
         if let Some(call) = &call {
             let path = call.path().filter(|_| !has_failed(result));
-            if let Some(path) = path.map(|path| self.string_at(tid, path)) {
+            if let Some(path) = path.map(|path| path_at(&self.space_of(tid).memory, path)) {
                 let flags = call.flags().or_else(|at| self.space_of(tid).memory.read_u64(at));
                 let closes = flags.unwrap_or(0) & libc::O_CLOEXEC as u64 != 0;
                 let inputs = &mut self.replayer(tid).inputs;
@@ -460,13 +461,5 @@ impl Supervisor {
         }
         self.replayer(tid).inputs.settle();
         reads
-    }
-
-    /// A path, as far as it can be read.
-    fn string_at(&mut self, tid: Tid, at: Address) -> String {
-        let mut bytes = vec![0; libc::PATH_MAX as usize];
-        let got = self.space_of(tid).memory.read(at, &mut bytes).unwrap_or(0);
-        let path = bytes[..got].split(|byte| *byte == 0).next().unwrap_or_default();
-        String::from_utf8_lossy(path).into_owned()
     }
 }
