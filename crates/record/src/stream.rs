@@ -88,8 +88,10 @@ pub struct Reader {
 
 impl Reader {
     pub fn open(path: &Path) -> Result<Reader> {
-        let what = format!("cannot read {}", path.display());
-        let file = File::open(path).map_err(RecordError::system(what))?;
+        let file = File::open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => RecordError::damaged(path.display(), "it is missing"),
+            _ => RecordError::system(format!("cannot read {}", path.display()))(error),
+        })?;
         let file = FileFrom { file: Arc::new(file), at: 0 };
         let chunks = ChunkReader::new(file, MAGIC, seed(path));
         Ok(Reader { chunks, path: path.to_owned(), chunk: Arc::default(), at: 0, cut_off: false })

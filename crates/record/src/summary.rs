@@ -24,6 +24,13 @@ pub struct Process {
     pub ended: Option<Ended>,
 }
 
+impl Process {
+    /// How it ended was not recorded.
+    pub fn is_cut_short(&self) -> bool {
+        self.ended.is_none() && !self.left
+    }
+}
+
 /// All processes, in the order of their numbers.
 pub fn processes(recording: &Recording) -> Result<Vec<Process>> {
     let mut found: BTreeMap<Thread, Process> = BTreeMap::new();

@@ -17,6 +17,7 @@ pub mod traced;
 mod unfinished;
 mod values;
 mod ways;
+mod whose;
 
 use crate::doctor::room::available_memory;
 use crate::lineage::Lineage;

@@ -4,6 +4,7 @@ use super::changed;
 use super::lines::Kind;
 use super::races::ShownRace;
 use super::text;
+use super::whose;
 use crate::questions::{Failure, no_answer};
 use crate::say;
 use serde::{Deserialize, Serialize};
@@ -294,7 +295,7 @@ impl Shown {
     }
 
     /// One that was kept in the recording, or was taken elsewhere: a name with a slash in it is
-    /// that of a file.
+    /// that of a file. It is of this recording and of no other.
     pub fn load(recording: &Recording, name: &str) -> Result<Shown, Failure> {
         let path = match name.contains('/') {
             true => PathBuf::from(name),
@@ -306,7 +307,9 @@ impl Shown {
             no_answer(format!("reading {}: {error}; kept slices: {kept}", path.display()))
         })?;
         let damaged = |_| no_answer(format!("{} is damaged; make it again", path.display()));
-        serde_json::from_slice(&text).map_err(damaged)
+        let slice = serde_json::from_slice(&text).map_err(damaged)?;
+        whose::check(&slice, recording)?;
+        Ok(slice)
     }
 }
 

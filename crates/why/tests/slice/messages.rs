@@ -190,3 +190,56 @@ fn what_cannot_be_answered_is_said_in_a_line() {
     let range = recorded.refused(&["chop", "--from", "input:9-3", "--to", "end"], 2);
     assert!(range.contains("FIRST-LAST"), "{range}");
 }
+
+#[test]
+fn a_slice_of_another_recording_is_refused_wherever_it_is() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    recorded.record(&[]);
+    let recordings = recorded.directory.path().join("recordings");
+    let [one, other] = ["figure-1", "figure-2"].map(|name| recordings.join(name));
+    let place = recorded.place("16");
+    let kept = recorded.why(&["slice", "figure-1", &format!("{place}:out"), "--save", "kept"]);
+    let slice = one.join("slices/kept.json");
+    std::fs::create_dir(other.join("slices")).unwrap();
+    std::fs::copy(&slice, other.join("slices/kept.json")).unwrap();
+    let file = slice.to_str().unwrap();
+    for (command, status) in [
+        (&["slice", "figure-2", "kept", "--load"][..], 1),
+        (&["slice", "figure-2", file, "--load"], 1),
+        (&["replay", "figure-2", "--slice", "kept"], 125),
+    ] {
+        let message = recorded.refused(command, status);
+        assert!(message.contains("but of another recording; it was made of"), "{message}");
+    }
+    // It stays the same recording wherever that is.
+    let packed = recorded.directory.path().join("packed.why");
+    let packed = packed.to_str().unwrap();
+    assert!(recorded.why(&["pack", "figure-1", "-o", packed]).status.success());
+    std::fs::rename(one, recordings.join("moved")).unwrap();
+    let elsewhere = other.join("slices/kept.json");
+    for words in [["moved", "kept"], [packed, "kept"], ["moved", elsewhere.to_str().unwrap()]] {
+        let loaded = recorded.why(&[&["slice"][..], &words, &["--load"]].concat());
+        assert_eq!(text(&loaded.stdout), text(&kept.stdout), "{}", text(&loaded.stderr));
+    }
+}
+
+#[test]
+fn of_a_damaged_recording_a_kept_slice_tells_that_it_is() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    assert!(recorded.why(&["slice", "exit", "--save", "kept"]).status.success());
+    let events = recorded.directory.path().join("recordings/figure-1/events");
+    let stream = events.read_dir().unwrap().next().unwrap().unwrap().path();
+    let replayed_and_loaded = |said: &str| {
+        for (command, status) in
+            [(&["replay", "--slice", "kept"][..], 125), (&["slice", "kept", "--load"], 1)]
+        {
+            let message = recorded.refused(command, status);
+            assert!(message.contains(said), "{message}");
+        }
+    };
+    let file = std::fs::File::options().write(true).open(&stream).unwrap();
+    file.set_len(file.metadata().unwrap().len() - 1).unwrap();
+    replayed_and_loaded("was cut short");
+    std::fs::remove_file(&stream).unwrap();
+    replayed_and_loaded("is damaged: it is missing; record the program again");
+}
