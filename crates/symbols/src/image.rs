@@ -116,7 +116,7 @@ pub(crate) fn all_sections(file: &object::File<'_>, name: &str) -> Bytes {
 }
 
 /// What is in a file, if it is one: whoever names it may be a stranger.
-pub(crate) fn read_file(path: &Path) -> Option<Vec<u8>> {
+pub fn read_file(path: &Path) -> Option<Vec<u8>> {
     let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
     is_file.then(|| std::fs::read(path).ok()).flatten()
 }

@@ -49,7 +49,7 @@ pub use close_names::CloseNames;
 pub use evaluate::{Origin, Unknown};
 pub use expression::{Expression, NoExpression, Viewpoint};
 pub use functions::Entry;
-pub use image::Image;
+pub use image::{Image, read_file};
 pub use landings::Landing;
 pub use leaving::{Leaving, Left};
 pub use lines::{LineSearch, SourceLine};

@@ -1,5 +1,6 @@
 //! Debug information that is kept in a file of its own.
 
+use crate::image::read_file;
 use object::{Object, ObjectSection};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,7 @@ fn by_build_id(file: &object::File<'_>) -> Option<Separate> {
     let (first, rest) = id.split_first()?;
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let path = PathBuf::from(format!("{ROOT}/.build-id/{first:02x}/{}.debug", hex(rest)));
-    let bytes = std::fs::read(&path).ok()?;
+    let bytes = read_file(&path)?;
     // Links to files of other versions are left behind when packages change.
     let found = object::File::parse(bytes.as_slice()).ok()?.build_id().ok()??.to_vec();
     (found == id).then_some(Separate { bytes, path, is_of_system: true })
@@ -44,7 +45,7 @@ fn by_link(file: &object::File<'_>, path: &Path) -> Option<Separate> {
         Path::new(ROOT).join(below_root).join(name),
     ];
     places.into_iter().filter(|place| place.as_path() != path).find_map(|path| {
-        let bytes = std::fs::read(&path).ok()?;
+        let bytes = read_file(&path)?;
         let is_of_system = path.starts_with(ROOT);
         (crc32(&bytes) == checksum).then_some(Separate { bytes, path, is_of_system })
     })

@@ -13,7 +13,9 @@ use crate::{recordings, replay};
 use indicatif::ProgressBar;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tempfile::TempDir;
@@ -271,8 +273,12 @@ impl RecordedInput {
 /// Whether a file still holds what was read of it.
 fn is_unchanged(path: &Path, pieces: &[&Piece]) -> Result<(), Failure> {
     let shown = path.display();
-    let now = std::fs::read(path)
-        .map_err(|error| no_answer(format!("cannot read {shown} as the run did: {error}")))?;
+    let failed =
+        |why: &dyn Display| no_answer(format!("cannot read {shown} as the run did: {why}"));
+    if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
+        return Err(failed(&"it is a pipe"));
+    }
+    let now = std::fs::read(path).map_err(|error| failed(&error))?;
     let holds = |piece: &&&Piece| {
         let from = usize::try_from(piece.offset).ok().and_then(|offset| now.get(offset..));
         from.is_some_and(|rest| rest.starts_with(&piece.bytes))

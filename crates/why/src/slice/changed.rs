@@ -12,8 +12,8 @@ pub fn told(shown: &Shown) -> Vec<String> {
         return Vec::new();
     };
     let is_newer = |file: &str| {
-        let changed = std::fs::metadata(file).map(|file| file.mtime());
-        changed.is_ok_and(|changed| changed > manifest.recorded_at as i64)
+        let now = std::fs::metadata(file);
+        now.is_ok_and(|now| now.is_file() && now.mtime() > manifest.recorded_at as i64)
     };
     let of_line = |file: &str| {
         let name = file.rsplit('/').next().unwrap_or(file);

@@ -4,6 +4,7 @@ use super::lines::Kind;
 use super::races::ShownRace;
 use super::shown::ShownLine;
 use std::collections::HashMap;
+use std::path::Path;
 
 /// What fits on a screen.
 pub const COLUMNS: usize = 80;
@@ -87,10 +88,11 @@ impl<'a> Tree<'a> {
         head + &value.unwrap_or_default() + "\n" + &races
     }
 
-    /// What stands in a line of source, if that is still there.
+    /// What stands in a line of source, if that is still there. The name may be that of a pipe by
+    /// now, which nobody writes to.
     fn source(&mut self, file: &str, line: u64) -> Option<String> {
         let read = || {
-            let text = std::fs::read(file).ok()?;
+            let text = why_symbols::read_file(Path::new(file))?;
             Some(
                 String::from_utf8_lossy(&text).lines().map(|line| line.trim().to_owned()).collect(),
             )

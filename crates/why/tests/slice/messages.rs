@@ -3,6 +3,7 @@
 use super::recorded::{Recorded, text};
 use serde_json::Value;
 use std::path::Path;
+use std::process::Command;
 
 #[test]
 fn what_only_the_debug_information_computes_is_said() {
@@ -242,4 +243,23 @@ fn of_a_damaged_recording_a_kept_slice_tells_that_it_is() {
     replayed_and_loaded("was cut short");
     std::fs::remove_file(&stream).unwrap();
     replayed_and_loaded("is damaged: it is missing; record the program again");
+}
+
+#[test]
+fn a_source_that_is_a_pipe_by_now_is_not_waited_for() {
+    let recorded = Recorded::built("cc", "figure.c", &["-g", "-O0"]);
+    let source = recorded.directory.path().join("copy.c");
+    std::fs::copy(&recorded.source, &source).unwrap();
+    recorded.build("cc", &source, &["-g", "-O0"]);
+    recorded.record(&[]);
+    std::fs::remove_file(&source).unwrap();
+    assert!(Command::new("mkfifo").arg(&source).status().unwrap().success());
+    let slice = recorded.command(&["slice", "exit"]);
+    let mut limited = Command::new("timeout");
+    limited.arg("60").arg(slice.get_program()).args(slice.get_args());
+    limited.envs(slice.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = limited.output().unwrap();
+    assert!(output.status.success(), "{}: {}", output.status, text(&output.stderr));
+    let shown = text(&output.stdout);
+    assert!(shown.contains("copy.c:") && !shown.contains("has changed since"), "{shown}");
 }
