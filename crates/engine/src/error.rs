@@ -29,14 +29,24 @@ pub enum EngineError {
     CutShort { event: u64 },
     #[error("the recording has no position {position}: {how}")]
     NoMoment { position: String, how: String },
-    #[error("{what}: {source}; `why doctor` tells what this machine allows")]
+    #[error("{what}: {source}; {}", remedy(source))]
     System { what: String, source: std::io::Error },
+}
+
+fn remedy(error: &std::io::Error) -> String {
+    let doctor = || "`why doctor` tells what this machine allows".to_owned();
+    why_record::remedy::known(error).unwrap_or_else(doctor)
 }
 
 impl EngineError {
     pub fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> EngineError {
         let what = what.into();
         |source| EngineError::System { what, source }
+    }
+
+    /// There is no room for what is to be recorded.
+    pub fn is_full(&self) -> bool {
+        matches!(self, EngineError::Recording(error) if error.is_full())
     }
 
     /// The exit status of `why run`.

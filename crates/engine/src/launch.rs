@@ -312,6 +312,9 @@ fn try_supervise(
         Err(_) => {
             supervisor.finish_traces();
             supervisor.kill_all();
+            if let Some(recorder) = &mut supervisor.recorder {
+                recorder.break_off();
+            }
         }
     }
     result

@@ -212,6 +212,13 @@ impl Recorder {
         self.close(space)
     }
 
+    /// Writes what has not been written yet, as far as there is room: the recording ends here.
+    pub fn break_off(&mut self) {
+        for log in self.logs.values_mut() {
+            let _ = log.writer.flush();
+        }
+    }
+
     /// Keeps a copy of a file that is mapped or read.
     fn keep(&mut self, path: &Path) -> Outcome<Hash> {
         let reading = |error| {
@@ -223,7 +230,8 @@ impl Recorder {
         if let Some(hash) = identity.as_ref().and_then(|identity| self.kept.get(identity)) {
             return Ok(*hash);
         }
-        let name = path.display().to_string();
+        // What names the file is mostly its place among those that a process has open.
+        let name = std::fs::read_link(path).unwrap_or(path.to_owned()).display().to_string();
         let hash = self.files.keep(&mut file, &name).map_err(EngineError::Recording)?;
         if let Some(identity) = identity {
             self.kept.insert(identity, hash);

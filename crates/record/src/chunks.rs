@@ -16,6 +16,7 @@
 //! chunk is larger than [`MOST_BYTES`], whatever it was compressed to.
 
 use crate::VERSION;
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -72,6 +73,14 @@ impl<W: Write> ChunkWriter<W> {
         self.bytes_written += chunk.len() as u64;
         self.chunks += 1;
         Ok(())
+    }
+}
+
+impl ChunkWriter<File> {
+    /// What was written of a chunk that could not be written whole is no part of the file.
+    pub fn take_back(&mut self) -> io::Result<()> {
+        self.to.set_len(self.bytes_written)?;
+        self.to.seek(SeekFrom::Start(self.bytes_written)).map(drop)
     }
 }
 

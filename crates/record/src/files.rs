@@ -52,7 +52,7 @@ impl Files {
 
     /// Keeps a copy of a file as it is now.
     pub fn keep(&self, file: &mut File, name: &str) -> Result<Hash> {
-        let what = || format!("cannot keep a copy of {name} in the recording");
+        let what = || format!("cannot keep a copy of {name} in {}", self.directory.display());
         self.copy(file).map_err(RecordError::system(what()))
     }
 

@@ -13,6 +13,7 @@ pub mod manifest;
 pub mod pack;
 pub mod position;
 pub mod registers;
+pub mod remedy;
 pub mod store;
 #[cfg(test)]
 mod strangers;
@@ -27,7 +28,7 @@ pub const VERSION: u32 = 1;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    #[error("{what}: {source}")]
+    #[error("{what}: {source}{}", remedy::behind(source))]
     System { what: String, source: std::io::Error },
     #[error("{what} is damaged: {how}; record the program again")]
     Damaged { what: String, how: String },
@@ -49,6 +50,11 @@ pub enum RecordError {
 pub type Result<T> = std::result::Result<T, RecordError>;
 
 impl RecordError {
+    /// There is no room for what is to be recorded.
+    pub fn is_full(&self) -> bool {
+        matches!(self, RecordError::System { source, .. } if remedy::is_full(source))
+    }
+
     pub fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> RecordError {
         let what = what.into();
         |source| RecordError::System { what, source }

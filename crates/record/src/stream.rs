@@ -55,7 +55,11 @@ impl Writer {
         if self.events.is_empty() {
             return Ok(());
         }
-        self.chunks.write(&self.events).map_err(writing(&self.path))?;
+        if let Err(error) = self.chunks.write(&self.events) {
+            // Should even that fail, the stream is cut off there.
+            let _ = self.chunks.take_back();
+            return Err(writing(&self.path)(error));
+        }
         self.bytes_written = self.chunks.bytes_written;
         self.events.clear();
         self.flushed = Instant::now();
@@ -69,10 +73,7 @@ pub fn seed(path: &Path) -> u64 {
 }
 
 fn writing(path: &Path) -> impl FnOnce(std::io::Error) -> RecordError {
-    RecordError::system(format!(
-        "cannot write {}, so the program was ended and the recording stops before",
-        path.display()
-    ))
+    RecordError::system(format!("cannot write {}, so the program was ended", path.display()))
 }
 
 /// A clone goes on from the same place.

@@ -15,6 +15,7 @@ use why_record::cpu::Shown;
 use why_record::event;
 use why_record::manifest::{Finished, Manifest, Stuck};
 use why_record::store::Recording;
+use why_record::summary;
 
 /// Record a program's run, to be replayed exactly
 #[derive(clap::Args)]
@@ -158,12 +159,8 @@ fn record(args: &Args) -> Result<Option<Ended>, EngineError> {
     region::check(from, until)
         .map_err(|message| EngineError::CannotStart { status: crate::FAILED, message })?;
     let recording = args.create()?;
-    let report = run(args, &recording.path, chaos).inspect_err(|error| {
-        // Nothing was executed, so there is nothing to keep.
-        if [126, 127].contains(&error.status()) {
-            let _ = std::fs::remove_dir_all(&recording.path);
-        }
-    })?;
+    let report =
+        run(args, &recording.path, chaos).map_err(|error| broken_off(error, &recording))?;
     if let (Some(from), Some(missed)) = (from, &report.region_missed) {
         let what = format!("cannot delete {}", recording.path.display());
         std::fs::remove_dir_all(&recording.path).map_err(RecordError::system(what))?;
@@ -193,6 +190,28 @@ fn record(args: &Args) -> Result<Option<Ended>, EngineError> {
         }
     }
     Ok(report.ended)
+}
+
+/// What ended the run, and what there is of it until then. A recording of nothing is not kept.
+fn broken_off(error: EngineError, recording: &Recording) -> EngineError {
+    let processes = summary::processes(recording).unwrap_or_default();
+    let executed: u64 = processes.iter().map(|process| process.instructions).sum();
+    let status = error.status();
+    let message = match executed {
+        0 => {
+            let _ = std::fs::remove_dir_all(&recording.path);
+            // Of a program that could not be started nobody expects more.
+            if [126, 127].contains(&status) {
+                return error;
+            }
+            format!("{error}; nothing was recorded")
+        }
+        _ => {
+            let path = recording.path.display();
+            format!("{error}; {path} has the first {executed} instructions")
+        }
+    };
+    EngineError::CannotStart { status, message }
 }
 
 /// Those that were recorded.

@@ -54,16 +54,16 @@ impl Supervisor {
             let path = format!("/proc/{tid}/map_files/{:x}-{:x}", range.start, range.end);
             let recorder = self.recorder.as_mut().expect("recording");
             let kept = recorder.keep(Path::new(&path)).or_else(|error| match error {
-                Halt::Engine(_) => recorder.keep(Path::new(&mapping.name)),
-                gone => Err(gone),
+                Halt::Engine(error) if !error.is_full() => recorder.keep(Path::new(&mapping.name)),
+                other => Err(other),
             });
             match kept {
                 Ok(hash) => {
                     recorder.mapped_privately(&mapping.name);
                     Source::File { hash, offset: mapping.offset, name: mapping.name.clone() }
                 }
-                Err(Halt::Engine(_)) => Source::Zero,
-                Err(gone) => return Err(gone),
+                Err(Halt::Engine(error)) if !error.is_full() => Source::Zero,
+                Err(other) => return Err(other),
             }
         };
         let access =

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use why_record::remedy;
 use why_record::store::Recording;
 use why_slice::region::Slice;
 
@@ -291,7 +292,10 @@ impl Shown {
             unfinished.as_file_mut().write_all(&text)?;
             unfinished.persist(&path).map_err(|error| error.error).map(drop)
         };
-        save().map_err(|error| Failure::NoAnswer(format!("writing {}: {error}", path.display())))
+        save().map_err(|error| {
+            let remedy = remedy::behind(&error);
+            Failure::NoAnswer(format!("writing {}: {error}{remedy}", path.display()))
+        })
     }
 
     /// One that was kept in the recording, or was taken elsewhere: a name with a slash in it is

@@ -131,7 +131,7 @@ pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineE
         }
     };
     let file = unfinished.file.try_clone().map_err(|error| kept.failed("creating", error))?;
-    let beside = trace(recording, process, file)?;
+    let beside = trace(recording, process, file, &kept.trace)?;
     kept.finish(unfinished, &beside)?;
     kept.open().map(|traced| Traced { is_new: true, ..traced }).ok_or_else(damaged)
 }
@@ -154,9 +154,10 @@ fn made_here(recording: &Recording, process: i32) -> Result<Traced, EngineError>
     if let Some(made) = made {
         return Ok(made);
     }
-    let making = |source| EngineError::System { what: "making room for a trace".into(), source };
-    let file = tempfile::tempfile().map_err(making)?;
-    let beside = trace(recording, process, file.try_clone().map_err(making)?)?;
+    let directory = std::env::temp_dir();
+    let file = tempfile::tempfile().map_err(writing(&directory))?;
+    let written = file.try_clone().map_err(writing(&directory))?;
+    let beside = trace(recording, process, written, &directory)?;
     let region = Region::open(file).map_err(|_| damaged())?;
     let traced = Traced::of(Arc::new(region), beside).ok_or_else(damaged)?;
     MADE.with_borrow_mut(|all| all.push((recording.path.clone(), process, traced.clone())));
@@ -168,8 +169,18 @@ fn damaged() -> EngineError {
     EngineError::CannotStart { status: crate::FAILED, message }
 }
 
-/// Traces a process into a file: what there is to be known beside that.
-fn trace(recording: &Recording, process: i32, file: File) -> Result<Beside, EngineError> {
+fn writing(to: &Path) -> impl FnOnce(io::Error) -> EngineError {
+    EngineError::system(format!("writing the trace to {}", to.display()))
+}
+
+/// Traces a process into a file at this path, or in this directory: what there is to be known
+/// beside that.
+fn trace(
+    recording: &Recording,
+    process: i32,
+    file: File,
+    path: &Path,
+) -> Result<Beside, EngineError> {
     let mapped: Mapped = Arc::default();
     let program = recording.manifest()?.command.first().cloned().unwrap_or_default();
     let (files, to) = (recording.path.clone(), Arc::new(Mutex::new(Some(file))));
@@ -191,8 +202,7 @@ fn trace(recording: &Recording, process: i32, file: File) -> Result<Beside, Engi
         How { traced: true, look: Some(look), readers: Some(Arc::new(readers)), ..How::default() };
     let report = replay::run(recording, how)?;
     if let Some(error) = report.trace_lost {
-        let source = io::Error::from_raw_os_error(error);
-        return Err(EngineError::System { what: "writing the trace".into(), source });
+        return Err(writing(path)(io::Error::from_raw_os_error(error)));
     }
     let beside = report.answer.and_then(|answer| serde_json::from_value(answer).ok());
     Ok(beside.unwrap_or_default())
