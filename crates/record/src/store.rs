@@ -5,9 +5,11 @@ use crate::manifest::Manifest;
 use crate::pack::{self, Progress};
 use crate::{RecordError, Result, unpacked};
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+
+const MANIFEST: &str = "manifest.json";
 
 /// The user's recordings: in `WHY_DIR`, else in `why` under `XDG_DATA_HOME`.
 pub fn root() -> Result<PathBuf> {
@@ -64,7 +66,7 @@ impl Recording {
             match Recording::create(&path) {
                 Err(RecordError::System { source, .. })
                     // It may also be where recordings are that is no directory.
-                    if source.kind() == std::io::ErrorKind::AlreadyExists && path.exists() => {}
+                    if source.kind() == ErrorKind::AlreadyExists && path.exists() => {}
                 done => return done,
             }
         }
@@ -109,25 +111,47 @@ impl Recording {
     }
 }
 
-/// All of the user's recordings that can be read, the newest last.
+/// Whether there is a recording at a path, if that may be known.
+fn is_at(path: &Path) -> Result<bool> {
+    match path.join(MANIFEST).try_exists() {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let path = path.display();
+            let told = format!("{path} may not be read: {error}; its owner can `why pack` it");
+            Err(RecordError::NotFound(told))
+        }
+        found => Ok(found.unwrap_or(false)),
+    }
+}
+
+/// All of the user's recordings that can be read, the newest last; an error if there may be some,
+/// but none can be read.
 pub fn list() -> Result<Vec<(Recording, Manifest)>> {
     let root = root()?;
     let entries = match std::fs::read_dir(&root) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => {
             return Err(RecordError::system(format!("cannot read {}", root.display()))(error));
         }
     };
+    let mut refused = None;
     let mut found: Vec<(std::time::SystemTime, Recording, Manifest)> = entries
         .flatten()
         .filter_map(|entry| {
-            let recording = Recording::open(&entry.path());
-            let manifest = recording.manifest().ok()?;
-            let time = entry.path().join("manifest.json").metadata().and_then(|m| m.modified());
+            let path = entry.path();
+            let is_there = is_at(&path).unwrap_or_else(|error| {
+                refused.get_or_insert(error);
+                false
+            });
+            let recording = Recording::open(&path);
+            let manifest = recording.manifest().ok().filter(|_| is_there)?;
+            let time = path.join(MANIFEST).metadata().and_then(|m| m.modified());
             Some((time.ok()?, recording, manifest))
         })
         .collect();
+    if let (true, Some(error)) = (found.is_empty(), refused) {
+        return Err(error);
+    }
     found.sort_by_key(|(time, ..)| *time);
     Ok(found.into_iter().map(|(_, recording, manifest)| (recording, manifest)).collect())
 }
@@ -140,8 +164,9 @@ pub fn exists(name: &Path) -> bool {
         let is_called_so = name.extension().is_some_and(|extension| extension == "why");
         name.is_file() && (is_called_so || read.is_ok() && magic == pack::MAGIC)
     };
-    let is_own = || root().is_ok_and(|root| root.join(name).join("manifest.json").exists());
-    name.join("manifest.json").exists() || is_packed() || is_own()
+    // What is a directory that may not be read is more likely to be one than something else.
+    let is_there = |path: &Path| is_at(path).unwrap_or_else(|_| path.is_dir());
+    is_there(name) || is_packed() || root().is_ok_and(|root| is_there(&root.join(name)))
 }
 
 /// The recording that is meant: a directory, a packed file, one of the user's by name, or
@@ -160,17 +185,23 @@ pub fn find_with(name: Option<&Path>, progress: Progress) -> Result<Recording> {
                 RecordError::NotFound(what.to_owned())
             })
         }
-        Some(path) if path.join("manifest.json").exists() => Ok(Recording::open(path)),
-        Some(path) if path.is_file() => unpacked::open(path, progress),
         Some(name) => {
-            let path = root()?.join(name);
-            if !path.join("manifest.json").exists() {
-                return Err(RecordError::NotFound(format!(
-                    "there is no recording {}; `why ls` lists those there are",
-                    name.display()
-                )));
+            let given = is_at(name);
+            if let Ok(true) = given {
+                return Ok(Recording::open(name));
             }
-            Ok(Recording::open(&path))
+            if name.is_file() {
+                return unpacked::open(name, progress);
+            }
+            let path = root()?.join(name);
+            if is_at(&path)? {
+                return Ok(Recording::open(&path));
+            }
+            given?;
+            Err(RecordError::NotFound(format!(
+                "there is no recording {}; `why ls` lists those there are",
+                name.display()
+            )))
         }
     }
 }

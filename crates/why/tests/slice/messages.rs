@@ -1,7 +1,10 @@
 //! What is said where there is no answer, or less than was asked for.
 
-use super::recorded::{Recorded, text};
+use super::recorded::{Recorded, WHY, text};
 use serde_json::Value;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -262,4 +265,67 @@ fn a_source_that_is_a_pipe_by_now_is_not_waited_for() {
     assert!(output.status.success(), "{}: {}", output.status, text(&output.stderr));
     let shown = text(&output.stdout);
     assert!(shown.contains("copy.c:") && !shown.contains("has changed since"), "{shown}");
+}
+
+/// Restores what nobody may read, for whoever deletes it.
+struct Unreadable<'a>(&'a Path);
+
+impl Unreadable<'_> {
+    fn new(path: &Path) -> Unreadable<'_> {
+        std::fs::set_permissions(path, Permissions::from_mode(0)).unwrap();
+        Unreadable(path)
+    }
+}
+
+impl Drop for Unreadable<'_> {
+    fn drop(&mut self) {
+        std::fs::set_permissions(self.0, Permissions::from_mode(0o700)).unwrap();
+    }
+}
+
+#[test]
+fn a_recording_that_may_not_be_read_is_told_from_none() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let directory = recorded.directory.path();
+    std::fs::set_permissions(directory, Permissions::from_mode(0o755)).unwrap();
+    // What is built may lie in a private home, and root may read everything.
+    let why = directory.join("why");
+    std::fs::copy(WHY, &why).unwrap();
+    let refused = |words: &[&str]| {
+        let mut command = Command::new(&why);
+        command.args(words).env("WHY_DIR", directory.join("recordings")).current_dir(directory);
+        if nix::unistd::geteuid().is_root() {
+            command.uid(65534).gid(65534);
+        }
+        let output = command.output().unwrap();
+        let message = text(&output.stderr);
+        assert!(!output.status.success() && message.lines().count() == 1, "{words:?}: {message}");
+        message
+    };
+    let recordings = directory.join("recordings");
+    std::fs::set_permissions(&recordings, Permissions::from_mode(0o755)).unwrap();
+    let path = recordings.join("figure-1");
+    let own = path.to_str().unwrap();
+    {
+        let _unreadable = Unreadable::new(&path);
+        for words in [
+            &["slice", "figure-1", "exit"][..],
+            &["slice", own, "exit"],
+            &["slice", "exit"],
+            &["slice", "figure-1"],
+            &["info", "figure-1"],
+            &["replay", own],
+            &["ls"],
+        ] {
+            let message = refused(words);
+            assert!(message.contains("figure-1 may not be read: Permission denied"), "{message}");
+        }
+        // Others are not in its way.
+        assert!(refused(&["info", "figure-9"]).contains("there is no recording figure-9"));
+    }
+    let _unreadable = Unreadable::new(&recordings);
+    for words in [&["slice", "figure-1", "exit"][..], &["slice", "exit"], &["info"], &["ls"]] {
+        let message = refused(words);
+        assert!(message.contains("Permission denied"), "{words:?}: {message}");
+    }
 }
