@@ -29,6 +29,8 @@ pub enum EngineError {
     CutShort { event: u64 },
     #[error("the recording has no position {position}: {how}")]
     NoMoment { position: String, how: String },
+    #[error("memory has run out; {}", why_record::remedy::LessMemory)]
+    NoMemory,
     #[error("{what}: {source}; {}", remedy(source))]
     System { what: String, source: std::io::Error },
 }

@@ -23,6 +23,7 @@ use crate::tracing::Readers;
 use crate::{program, timer};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::wait::WaitStatus;
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 use std::cell::RefCell;
 use std::ffi::{CString, OsString, c_char, c_int, c_void};
@@ -30,13 +31,25 @@ use std::io::{PipeReader, Read, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::panic::PanicHookInfo;
 use std::path::PathBuf;
 use std::ptr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 use why_record::manifest::Manifest;
+use why_record::remedy::address_space;
 use why_translate::Tool;
+
+/// How a supervisor ends that has no memory left even to say so.
+pub const NO_MEMORY: c_int = 124;
+
+static SUPERVISES: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process is a supervisor, whose end `why` waits for.
+pub fn supervises() -> bool {
+    SUPERVISES.load(Ordering::Relaxed)
+}
 
 pub struct Command {
     pub words: Vec<OsString>,
@@ -136,7 +149,7 @@ pub fn run(command: &Command) -> Result<Report> {
                 _ => inherited::release_descriptors(libc::STDERR_FILENO),
             }
             let relay = Relay::new(relay, child.as_raw())?;
-            let result = follow(Messages::new(messages), relay);
+            let result = follow(Messages::new(messages), relay, child);
             if result.as_ref().is_ok_and(|report| report.descendants_alive == 0) {
                 // Its resource usage becomes ours.
                 let _ = nix::sys::wait::waitpid(child, None);
@@ -147,7 +160,7 @@ pub fn run(command: &Command) -> Result<Report> {
 }
 
 /// Waits for what the supervisor reports, and passes signals on.
-fn follow(mut messages: Messages, mut relay: Relay) -> Result<Report> {
+fn follow(mut messages: Messages, mut relay: Relay, supervisor: Pid) -> Result<Report> {
     loop {
         let (reported, signalled) = match messages.has_more() {
             true => (true, false),
@@ -165,16 +178,21 @@ fn follow(mut messages: Messages, mut relay: Relay) -> Result<Report> {
                 return Err(EngineError::CannotStart { status, message });
             }
             Some(Message::Stopped(signal)) => stop_with_program(signal),
-            None => {
-                return Err(EngineError::CannotStart {
-                    status: 125,
-                    message:
-                        "the supervisor was killed, and with it the program; nothing is known \
-                              of how far it came"
-                            .to_owned(),
-                });
-            }
+            None => return Err(how_killed(supervisor)),
         }
+    }
+}
+
+/// Why the supervisor has ended and said nothing.
+fn how_killed(supervisor: Pid) -> EngineError {
+    match nix::sys::wait::waitpid(supervisor, None) {
+        Ok(WaitStatus::Exited(_, NO_MEMORY)) => EngineError::NoMemory,
+        _ => EngineError::CannotStart {
+            status: 125,
+            message: "the supervisor was killed, and with it the program; nothing is known of \
+                      how far it came"
+                .to_owned(),
+        },
     }
 }
 
@@ -203,8 +221,9 @@ fn stop_with_program(signal: i32) {
     let _ = only.thread_block();
 }
 
-/// The supervisor's life; its exit status matters to nobody.
+/// The supervisor's life; its exit status matters to nobody, but where memory has run out.
 fn supervise(command: &Command, path: &std::path::Path, mask: &SigSet, front: ToFront) -> i32 {
+    SUPERVISES.store(true, Ordering::Relaxed);
     // Whoever kills `why` kills what it runs.
     let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
     if getppid() != front.why {
@@ -232,10 +251,18 @@ fn report_panics(to: &UnixStream) {
     let Ok(to) = to.try_clone() else { return };
     std::panic::set_hook(Box::new(move |panic| {
         let text = panic.to_string().replace('\n', " ");
-        let message = format!("the engine has a defect, please report it: {text}");
+        let message = match is_for_want_of_memory(panic) {
+            true => EngineError::NoMemory.to_string(),
+            false => format!("the engine has a defect, please report it: {text}"),
+        };
         send(&to, &Message::Failed { status: 125, message });
         std::process::exit(125);
     }));
+}
+
+/// Whether somebody has panicked because there was no address space left for a thread's stack.
+pub fn is_for_want_of_memory(panic: &PanicHookInfo) -> bool {
+    address_space().is_some() && panic.to_string().contains("failed to spawn thread")
 }
 
 fn try_supervise(

@@ -1,6 +1,7 @@
 //! What to do about what the system refused.
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use std::fmt;
 use std::io::{Error, ErrorKind};
 
 /// Whether there is no room for a file.
@@ -16,17 +17,29 @@ pub fn known(error: &Error) -> Option<String> {
             Some("files may be no larger here: raise `ulimit -f`".to_owned())
         }
         _ if is_full(error) => Some("free some space there".to_owned()),
-        ErrorKind::OutOfMemory => limited_memory(),
+        ErrorKind::OutOfMemory => address_space().map(|_| LessMemory.to_string()),
         _ => None,
     }
 }
 
-/// If this process may not have more memory, however much there is.
-pub fn limited_memory() -> Option<String> {
-    let limit = getrlimit(Resource::RLIMIT_AS).map_or(RLIM_INFINITY, |(limit, _)| limit);
-    let kilobytes = limit / 1024;
-    (limit != RLIM_INFINITY)
-        .then(|| format!("`ulimit -v` allows {kilobytes} KB of address space: raise it"))
+/// How much address space this process may have, if that is limited.
+pub fn address_space() -> Option<u64> {
+    let (limit, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
+    (limit != RLIM_INFINITY).then_some(limit)
+}
+
+/// What to do where there is no more memory. It is told without any.
+pub struct LessMemory;
+
+impl fmt::Display for LessMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match address_space() {
+            Some(limit) => {
+                write!(f, "`ulimit -v` allows {} KB of address space: raise it", limit / 1024)
+            }
+            None => write!(f, "end other programs that take much"),
+        }
+    }
 }
 
 /// For the end of a message.

@@ -14,6 +14,7 @@ mod fork;
 mod images;
 mod isolate;
 mod lineage;
+mod memory;
 mod origins;
 mod pack;
 mod print;
@@ -88,8 +89,22 @@ fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut cli))
 }
 
+#[global_allocator]
+static MEMORY: memory::OrEnd = memory::OrEnd;
+
 fn main() -> ExitCode {
+    let first = first_word();
+    memory::prepare(first.as_deref(), if runs(first.as_deref()) { FAILED } else { 1 });
     say::end(command())
+}
+
+fn first_word() -> Option<String> {
+    std::env::args_os().nth(1).map(|word| word.to_string_lossy().into_owned())
+}
+
+/// Whether a command runs a program, which has a status of its own.
+fn runs(command: Option<&str>) -> bool {
+    matches!(command, Some("run" | "record" | "replay"))
 }
 
 fn command() -> ExitCode {

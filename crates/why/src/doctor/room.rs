@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 
 use nix::sys::statvfs::statvfs;
+use why_record::remedy;
 
 use super::child::{Said, attempt};
 use super::finding::{Finding, Verdict};
@@ -59,7 +60,8 @@ fn write(directory: &std::path::Path) -> Said {
     }
 }
 
-/// What the kernel says can be used without swapping, within the cgroup's limit.
+/// What the kernel says can be used without swapping, within the limits of the cgroup and of this
+/// process.
 pub fn available_memory() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = text
@@ -69,5 +71,13 @@ pub fn available_memory() -> u64 {
         .unwrap_or(0)
         * 1024;
     let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
-    limit.trim().parse().map_or(machine, |limit: u64| machine.min(limit))
+    let within_group = limit.trim().parse().map_or(machine, |limit: u64| machine.min(limit));
+    let left = remedy::address_space().map(|limit| limit.saturating_sub(taken()));
+    left.map_or(within_group, |left| within_group.min(left))
+}
+
+/// How much address space this process has.
+fn taken() -> u64 {
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    text.split(' ').next().and_then(|pages| pages.parse().ok()).map_or(0, |pages: u64| pages * 4096)
 }
