@@ -5,7 +5,7 @@ mod text;
 
 use crate::questions::answer::{Answer, ValueSeen};
 use crate::questions::{self, Failure, Stats, elsewhere};
-use crate::say::{besides, say, sayln};
+use crate::say::{besides, harmless, say, sayln};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -59,7 +59,7 @@ fn print(args: &Args) -> Result<bool, Failure> {
             Ok(answer) => {
                 let parts = text::Parts { registers: args.regs, backtrace: args.backtrace };
                 let space = if number > 0 { "\n" } else { "" };
-                say!("{space}{}", text::text(answer, &parts));
+                say!("{space}{}", harmless(&text::text(answer, &parts)));
             }
             Err(absent) => {
                 all = false;

@@ -6,6 +6,7 @@
 //! pipes to processes of our own may close, too.
 
 use crate::run::end_like;
+use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
 use std::process::ExitCode;
@@ -35,7 +36,7 @@ pub(crate) use {besides, say, sayln};
 
 /// Writes to standard error. Where that is impossible, there is nobody to tell.
 pub fn aside(text: Arguments) {
-    let _ = io::stderr().write_fmt(text);
+    let _ = Harmless(io::stderr()).write_all(text.to_string().as_bytes());
 }
 
 pub fn text(text: Arguments) {
@@ -58,11 +59,46 @@ pub fn with(write: impl FnOnce(&mut BufWriter<Stdout>) -> io::Result<()>) {
     }
 }
 
+/// Shows characters that a terminal would obey as ones that cannot be shown: sources, and what
+/// strangers have recorded, may have any.
+pub struct Harmless<W>(pub W);
+
+impl<W: Write> Write for Harmless<W> {
+    /// What is formatted comes in whole characters.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_all(harmless(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |c: char| c.is_control() && !"\n\t".contains(c);
+    match text.contains(is_obeyed) {
+        true => text.replace(is_obeyed, "\u{fffd}").into(),
+        false => text.into(),
+    }
+}
+
 /// The end of a command that would have ended so, had all been written.
 pub fn end(code: ExitCode) -> ExitCode {
     match FAILED.get() {
         None => code,
         Some(ErrorKind::BrokenPipe) => end_like(Ended::Signal(libc::SIGPIPE)),
         Some(_) => ExitCode::FAILURE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_said_that_a_terminal_obeys() {
+        assert_eq!(harmless("a\tb\nä"), "a\tb\nä");
+        assert_eq!(harmless("\x1b[2J\x07\r\u{9b}2J"), "�[2J���2J");
     }
 }
