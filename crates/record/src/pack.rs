@@ -181,13 +181,15 @@ fn unpacking(path: &Path) -> impl FnOnce(std::io::Error) -> RecordError {
     RecordError::system(format!("cannot unpack to {}", path.display()))
 }
 
+/// Whether a file or directory in a recording may be called so.
+pub fn is_plain(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    (1..=100).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(allowed)
+}
+
 /// Whether a file of this name can only be one of a recording's, wherever that is: no name
 /// leads out of it.
 fn is_safe(name: &str) -> bool {
-    let plain = |part: &str| {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
-        (1..=100).contains(&part.len()) && !part.starts_with('.') && part.bytes().all(allowed)
-    };
     let mut parts = name.split('/');
     let first = parts.next().unwrap_or_default();
     let rest: Vec<&str> = parts.collect();
@@ -196,7 +198,7 @@ fn is_safe(name: &str) -> bool {
         1..=3 => DIRECTORIES.contains(&first),
         _ => false,
     };
-    known && rest.into_iter().all(plain)
+    known && rest.into_iter().all(is_plain)
 }
 
 #[cfg(test)]

@@ -23,8 +23,10 @@ use crate::doctor::room::available_memory;
 use crate::lineage::Lineage;
 use crate::questions::{Failure, no_answer};
 use shown::{Answered, Shown, ViewArgs};
+use std::path::Path;
 use std::process::ExitCode;
 use subject::Subject;
+use why_record::store;
 use why_slice::reasons::Why;
 use why_slice::region::{Criterion, Options, Slice};
 
@@ -64,6 +66,7 @@ pub fn main(args: &Args) -> ExitCode {
 }
 
 fn slice(args: &Args) -> Result<(), Failure> {
+    args.save.as_deref().map_or(Ok(()), shown::can_be_name)?;
     let mut subject = Subject::of(&args.words, args.view.region.as_deref())?;
     let criterion = subject.criterion(&args.view)?;
     let view = match args.save {
@@ -147,12 +150,21 @@ fn load(args: &Args) -> Result<Shown, Failure> {
         )));
     }
     let (recording, name) = match args.words.as_slice() {
-        [recording, name] => (Some(recording.as_ref()), name),
+        [recording, name] => (Some(Path::new(recording)), name),
         [name] => (None, name),
         _ => unreachable!("clap counts them"),
     };
-    let recording = crate::recordings::find(recording).map_err(no_answer)?;
-    Shown::load(&recording, name)
+    let found = crate::recordings::find(recording).map_err(no_answer);
+    match found.and_then(|recording| Shown::load(&recording, name)) {
+        Err(_) if recording.is_none() && store::exists(Path::new(name)) => {
+            let named = crate::recordings::find(Some(Path::new(name))).map_err(no_answer)?;
+            Err(Failure::Misused(format!(
+                "{name} is a recording: give the name of a slice behind it; kept slices: {}",
+                shown::kept(&named)
+            )))
+        }
+        loaded => loaded,
+    }
 }
 
 impl Args {

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use why_record::remedy;
 use why_record::store::Recording;
+use why_record::{pack, remedy};
 use why_slice::region::Slice;
 
 /// How much of a slice is wanted, and how it is to be shown.
@@ -181,6 +181,7 @@ impl Shown {
         } else if view.dot {
             write!(out, "{}", self.dot())?;
         } else {
+            let out = &mut say::Harmless(out);
             self.write_text(view, out)?;
             for line in changed::told(self) {
                 write!(out, "{}", text::remark(&line))?;
@@ -282,7 +283,7 @@ impl Shown {
 
     /// Keeps it in the recording.
     pub fn save(&self, recording: &Recording, name: &str) -> Result<(), Failure> {
-        let path = path(recording, name)?;
+        let path = path(recording, name);
         let text = serde_json::to_vec(self).expect("plain data");
         let save = || {
             let directory = path.parent().expect("it has one");
@@ -303,11 +304,10 @@ impl Shown {
     pub fn load(recording: &Recording, name: &str) -> Result<Shown, Failure> {
         let path = match name.contains('/') {
             true => PathBuf::from(name),
-            false => path(recording, name)?,
+            false => path(recording, name),
         };
         let text = std::fs::read(&path).map_err(|error| {
-            let kept: Vec<String> = kept(recording);
-            let kept = if kept.is_empty() { "none".to_owned() } else { kept.join(", ") };
+            let kept = kept(recording);
             no_answer(format!("reading {}: {error}; kept slices: {kept}", path.display()))
         })?;
         let damaged = |_| no_answer(format!("{} is damaged; make it again", path.display()));
@@ -317,19 +317,32 @@ impl Shown {
     }
 }
 
-fn path(recording: &Recording, name: &str) -> Result<PathBuf, Failure> {
-    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains('/');
-    let misused = || Failure::Misused(format!("{name:?} cannot be the name of a slice"));
-    plain.then(|| recording.path.join("slices").join(format!("{name}.json"))).ok_or_else(misused)
+fn path(recording: &Recording, name: &str) -> PathBuf {
+    recording.path.join("slices").join(file_name(name))
+}
+
+fn file_name(name: &str) -> String {
+    format!("{name}.json")
+}
+
+/// A recording is packed with its slices, so these have names that a packed file may have.
+pub fn can_be_name(name: &str) -> Result<(), Failure> {
+    let misused = || {
+        Failure::Misused(format!(
+            "{name:?} cannot be the name of a slice: give some letters from A to Z, digits, -, _ \
+             or ., which is not the first"
+        ))
+    };
+    pack::is_plain(&file_name(name)).then_some(()).ok_or_else(misused)
 }
 
 /// The names of the slices that were kept.
-fn kept(recording: &Recording) -> Vec<String> {
+pub fn kept(recording: &Recording) -> String {
     let files = std::fs::read_dir(recording.path.join("slices")).into_iter().flatten().flatten();
     let name = |file: std::fs::DirEntry| {
         Some(file.file_name().to_str()?.strip_suffix(".json")?.to_owned())
     };
     let mut names: Vec<String> = files.filter_map(name).collect();
     names.sort();
-    names
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
