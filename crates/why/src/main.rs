@@ -132,16 +132,26 @@ fn misused(error: &clap::Error) -> ExitCode {
     if let ErrorKind::DisplayHelp | ErrorKind::DisplayVersion = error.kind() {
         error.exit();
     }
-    let first = std::env::args_os().nth(1).map(|word| word.to_string_lossy().into_owned());
-    say::besides!("{}", one_line(error, first.as_deref()));
-    let runs = matches!(first.as_deref(), Some("run" | "record" | "replay"));
-    ExitCode::from(if runs { FAILED } else { MISUSED })
+    let first = first_word();
+    let words: Vec<OsString> = std::env::args_os().collect();
+    say::besides!("{}", one_line(error, &words));
+    ExitCode::from(if runs(first.as_deref()) { FAILED } else { MISUSED })
 }
 
 /// What is wrong, without clap's tips and usage, and what to do.
-fn one_line(error: &clap::Error, command: Option<&str>) -> String {
+fn one_line(error: &clap::Error, words: &[OsString]) -> String {
+    let command = words.get(1).and_then(|word| word.to_str());
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "no command was given; `why --help` lists them".to_owned();
+    }
+    // A command that is to be run may be anything.
+    let own = words.iter().take_while(|word| *word != "--");
+    let foreign = own.filter(|word| word.to_str().is_none()).map(|word| word.display());
+    if let (ErrorKind::InvalidUtf8, Some(word)) = (error.kind(), foreign.into_iter().next()) {
+        return format!(
+            "the argument {word} is not UTF-8, as it has to be here; of a recording, give another \
+             name, such as that of a link to it"
+        );
     }
     let text = error.to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
@@ -170,10 +180,15 @@ fn is_command(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStringExt;
 
     fn said(words: &[&str]) -> String {
-        let parsed = parse(words.iter().map(OsString::from));
-        one_line(&parsed.err().expect("a misuse"), words.get(1).copied())
+        said_of(&words.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    fn said_of(words: &[OsString]) -> String {
+        let parsed = parse(words.iter().cloned());
+        one_line(&parsed.err().expect("a misuse"), words)
     }
 
     #[test]
@@ -190,6 +205,13 @@ mod tests {
             let line = said(words);
             assert!(!line.contains('\n') && line.contains("--help"), "{words:?}: {line:?}");
         }
+    }
+
+    #[test]
+    fn what_is_not_utf_8_is_named() {
+        let foreign = OsString::from_vec(b"caf\xe9".to_vec());
+        let said = said_of(&["why".into(), "slice".into(), foreign, "exit".into()]);
+        assert!(said.starts_with("the argument caf\u{fffd} is not UTF-8"), "{said}");
     }
 
     #[test]
