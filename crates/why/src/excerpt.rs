@@ -21,6 +21,9 @@ use why_record::store::Recording;
 use why_record::summary;
 use why_slice::excerpt::Excerpt;
 
+/// Before the number of the process that makes it.
+const TEMPORARY: &str = "excerpt-";
+
 /// A recording that is deleted unless it is kept.
 pub struct Unkept(Option<Recording>);
 
@@ -163,6 +166,15 @@ pub fn refuse(recording: &Recording, what: &str) -> Result<(), EngineError> {
     }
 }
 
+/// What others have left there that were killed is deleted.
 fn temporary(recording: &Recording) -> PathBuf {
-    recording.path.join("derived").join(format!("excerpt-{}", std::process::id()))
+    let derived = traced::derived(recording);
+    for entry in std::fs::read_dir(&derived).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let maker = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY));
+        if maker.is_some_and(|maker| !Path::new("/proc").join(maker).exists()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+    derived.join(format!("{TEMPORARY}{}", std::process::id()))
 }

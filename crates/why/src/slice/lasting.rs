@@ -1,7 +1,7 @@
 //! What slices of a trace leave for those of further processes, besides answers: what they decoded
 //! of it, which takes its place, and what they learnt of ways over its code, which is beside it.
 
-use super::unfinished::{FileId, Unfinished};
+use super::unfinished::{self, FileId, Unfinished};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl Lasting {
     /// Of a trace in a file, of which it is told which one that was.
     pub fn of(trace: &Path, was: FileId, region: &Arc<Region>) -> Lasting {
         region.share_learnt(&std::fs::read(learnt(trace)).unwrap_or_default());
-        let path = trace.with_extension("decoded");
+        let path = trace.with_extension(unfinished::DECODED);
         let decoded = match region.can_remember() {
             true => decoded(path, region).unwrap_or(None),
             false => {
@@ -52,7 +52,7 @@ impl Lasting {
             }
             decoded.take_place(&self.trace)?;
         }
-        let learning = self.trace.with_extension("learning");
+        let learning = self.trace.with_extension(unfinished::LEARNING);
         if let Some(bytes) = self.region.learnt()
             && let Some(mut learning) = Unfinished::at(learning)?
         {

@@ -4,7 +4,7 @@ use crate::images::Images;
 use crate::progress;
 use crate::replay::{self, How};
 use crate::slice::lasting::{self, Lasting};
-use crate::slice::unfinished::{FileId, Unfinished};
+use crate::slice::unfinished::{self, FileId, Unfinished};
 use crate::slice::ways::{Mapped, MappedWays};
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
@@ -117,6 +117,7 @@ impl KeptModule {
 
 /// The trace of a process, from its beginning to its end.
 pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineError> {
+    Unfinished::sweep(&derived(recording));
     let kept = Kept::of(recording, process);
     let unfinished = loop {
         if let Some(traced) = kept.open() {
@@ -217,6 +218,11 @@ pub fn forget(recording: &Recording, process: i32) {
     }
 }
 
+/// Where what can be made again is kept.
+pub fn derived(recording: &Recording) -> PathBuf {
+    recording.path.join("derived")
+}
+
 /// Where a trace is kept.
 struct Kept {
     trace: PathBuf,
@@ -225,7 +231,7 @@ struct Kept {
 
 impl Kept {
     fn of(recording: &Recording, process: i32) -> Kept {
-        let directory = recording.path.join("derived");
+        let directory = derived(recording);
         let trace = directory.join(format!("trace-{process}"));
         let beside = directory.join(format!("trace-{process}.json"));
         Kept { trace, beside }
@@ -249,7 +255,7 @@ impl Kept {
     /// None if another process may have made it meanwhile.
     fn create(&self) -> io::Result<Option<Unfinished>> {
         std::fs::create_dir_all(self.trace.parent().unwrap_or(Path::new(".")))?;
-        Unfinished::in_turn(self.trace.with_extension("unfinished"))
+        Unfinished::in_turn(self.trace.with_extension(unfinished::TRACE))
     }
 
     fn finish(&self, unfinished: Unfinished, beside: &Beside) -> Result<(), EngineError> {

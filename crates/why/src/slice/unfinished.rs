@@ -1,10 +1,17 @@
 //! Files that are being made, and take their place when they are whole.
 
 use crate::say::besides;
+use std::ffi::OsStr;
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// How the names of all of these end.
+pub const TRACE: &str = "unfinished";
+pub const DECODED: &str = "decoded";
+pub const LEARNING: &str = "learning";
+const EXTENSIONS: [&str; 3] = [TRACE, DECODED, LEARNING];
 
 /// A file that this process makes, and no other one meanwhile. Unless it takes a place, it is deleted.
 pub struct Unfinished {
@@ -46,6 +53,17 @@ impl Unfinished {
         }
     }
 
+    /// Deletes what processes have left in a directory that were killed, where locks tell that.
+    pub fn sweep(directory: &Path) {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()).filter(|path| is_unfinished(path)) {
+            let Ok(file) = File::options().write(true).open(&path) else { continue };
+            if file.try_lock().is_ok() {
+                drop(Unfinished { file, path, has_place: false });
+            }
+        }
+    }
+
     fn open(path: &Path) -> io::Result<File> {
         File::options().read(true).write(true).create(true).truncate(false).open(path)
     }
@@ -81,6 +99,11 @@ impl Drop for Unfinished {
         // Others may have the same file open.
         let _ = self.file.unlock();
     }
+}
+
+fn is_unfinished(path: &Path) -> bool {
+    let extension = path.extension().and_then(OsStr::to_str);
+    extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
 }
 
 /// What tells a file from one that takes its place.

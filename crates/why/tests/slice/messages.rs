@@ -272,7 +272,7 @@ struct Unreadable<'a>(&'a Path);
 
 impl Unreadable<'_> {
     fn new(path: &Path) -> Unreadable<'_> {
-        std::fs::set_permissions(path, Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
         Unreadable(path)
     }
 }
@@ -328,4 +328,85 @@ fn a_recording_that_may_not_be_read_is_told_from_none() {
         let message = refused(words);
         assert!(message.contains("Permission denied"), "{words:?}: {message}");
     }
+}
+
+#[test]
+fn where_memory_is_limited_it_is_said_so() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let derived = recorded.directory.path().join("recordings/figure-1/derived");
+    let mut refused = 0;
+    for kilobytes in (100_000..500_000).step_by(30_000) {
+        let script = format!("ulimit -v {kilobytes}; exec {WHY} slice exit");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).env("WHY_DIR", recorded.directory.path().join("recordings"));
+        let output = shell.output().unwrap();
+        if !output.status.success() {
+            let message = text(&output.stderr);
+            assert_eq!(message.lines().count(), 1, "{message}");
+            let told = format!("`ulimit -v` allows {kilobytes} KB of address space: raise it");
+            assert!(message.contains(&told), "{message}");
+            refused += 1;
+        }
+        let _ = std::fs::remove_dir_all(&derived);
+    }
+    assert!(refused > 2);
+}
+
+#[test]
+fn a_recording_is_not_taken_for_a_kept_slice() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    assert!(recorded.why(&["slice", "exit", "--save", "kept"]).status.success());
+    let message = recorded.refused(&["slice", "figure-1", "--load"], 2);
+    let told = "figure-1 is a recording: give the name of a slice behind it; kept slices: kept";
+    assert!(message.contains(told), "{message}");
+    // What is called so is meant.
+    assert!(recorded.why(&["slice", "exit", "--save", "figure-1"]).status.success());
+    assert!(recorded.why(&["slice", "figure-1", "--load"]).status.success());
+}
+
+#[test]
+fn slices_have_names_with_which_they_can_be_packed() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    for wrong in ["", ".", "a/b", "a\nb", "a\u{1b}b", "a b", "\u{e4}", &"a".repeat(100)] {
+        let message = recorded.refused(&["slice", "exit", "--save", wrong], 2);
+        assert!(message.contains("cannot be the name of a slice: give some letters"), "{message}");
+    }
+    assert!(recorded.why(&["slice", "exit", "--save", "A-z_0.9"]).status.success());
+    let packed = recorded.directory.path().join("packed.why");
+    assert!(recorded.why(&["pack", "-o", packed.to_str().unwrap()]).status.success());
+}
+
+#[test]
+fn a_terminal_is_not_told_what_to_do_by_a_source() {
+    let recorded = Recorded::built("cc", "figure.c", &["-g", "-O0"]);
+    let source = recorded.directory.path().join("obeyed.c");
+    let written = std::fs::read_to_string(&recorded.source).unwrap();
+    std::fs::write(&source, written.replace("/* 16 */", "/* \x1b[2J\x07\u{9b}H */")).unwrap();
+    recorded.build("cc", &source, &["-g", "-O0"]);
+    recorded.record(&[]);
+    let shown = text(&recorded.why(&["slice", "end:out"]).stdout);
+    assert!(shown.contains("out = shown; /* \u{fffd}[2J\u{fffd}\u{fffd}H */"), "{shown:?}");
+}
+
+#[test]
+fn what_was_left_by_who_was_killed_is_deleted() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let derived = recorded.directory.path().join("recordings/figure-1/derived");
+    std::fs::create_dir(&derived).unwrap();
+    for left in ["trace-1.unfinished", "trace-1.decoded", "trace-1.learning"] {
+        std::fs::write(derived.join(left), "what another one made").unwrap();
+    }
+    // No process has this number.
+    std::fs::create_dir(derived.join("excerpt-999999999")).unwrap();
+    assert!(recorded.why(&["slice", "exit", "--save", "kept"]).status.success());
+    recorded.why(&["replay", "--slice", "kept"]);
+    let there = derived.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = there
+        .filter(|name| {
+            let name = name.to_str().unwrap();
+            !["json", "learnt"].contains(&name.rsplit('.').next().unwrap())
+                && name.contains(['.', 'x'])
+        })
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
 }
