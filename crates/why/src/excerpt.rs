@@ -63,6 +63,13 @@ pub fn make(
     })?;
     let region = traced::of_process(recording, process)?.region;
     let length = region.length;
+    let ends = |(first, count): &(u64, u64)| first.checked_add(*count);
+    if slice.traced != length
+        || slice.runs.iter().any(|run| ends(run).is_none_or(|end| end > length))
+    {
+        // Another build may have traced the same differently.
+        return Err(failed("the slice does not fit the trace of its recording; make it again"));
+    }
     let wanted: Vec<u64> =
         slice.runs.iter().flat_map(|(first, count)| *first..first + count).collect();
     let excerpt = Excerpt::new(region, wanted);

@@ -284,7 +284,7 @@ impl Shown {
     /// Keeps it in the recording.
     pub fn save(&self, recording: &Recording, name: &str) -> Result<(), Failure> {
         let path = path(recording, name);
-        let text = serde_json::to_vec(self).expect("plain data");
+        let text = serde_json::to_vec(&whose::Kept::of(self, recording)?).expect("plain data");
         let save = || {
             let directory = path.parent().expect("it has one");
             std::fs::create_dir_all(directory)?;
@@ -310,10 +310,8 @@ impl Shown {
             let kept = kept(recording);
             no_answer(format!("reading {}: {error}; kept slices: {kept}", path.display()))
         })?;
-        let damaged = |_| no_answer(format!("{} is damaged; make it again", path.display()));
-        let slice = serde_json::from_slice(&text).map_err(damaged)?;
-        whose::check(&slice, recording)?;
-        Ok(slice)
+        let damaged = || no_answer(format!("{} is damaged; make it again", path.display()));
+        whose::read(&text, recording)?.ok_or_else(damaged)
     }
 }
 
