@@ -58,7 +58,9 @@ impl Unfinished {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         for path in entries.map(|entry| entry.path()).filter(|path| is_unfinished(path)) {
             let Ok(file) = File::options().write(true).open(&path) else { continue };
-            if file.try_lock().is_ok() {
+            // Meanwhile it may have taken its place, and another one be there.
+            let is_there = || FileId::at(&path).ok() == file.metadata().ok().map(FileId::from);
+            if file.try_lock().is_ok() && is_there() {
                 drop(Unfinished { file, path, has_place: false });
             }
         }
