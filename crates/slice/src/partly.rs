@@ -32,10 +32,6 @@ impl Partly {
         Partly { positions: Positions::up_to(end), ..Partly::default() }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.by_position.is_empty()
-    }
-
     /// Of one that was interrupted, the parts come one after the other.
     pub(crate) fn add(&mut self, position: Position, made: &[Becomes], decides: bool) {
         self.positions.add(position);

@@ -16,7 +16,7 @@ pub struct Reason {
     pub address: u64,
     /// The call that is shown instead, if the instruction is not.
     pub site: Option<u64>,
-    /// The last time that it belongs to the slice, and how often it does.
+    /// The last time that it belongs to the slice, or that it did for its value, and how often it does.
     pub thread: u64,
     pub position: Position,
     pub times: u64,
@@ -54,6 +54,10 @@ impl Reason {
     /// Reasons of a slice, where these are those of values alone: who is among them was made for its
     /// value, whoever else may want it, too. Those who want others come before these.
     pub fn by_values(values: Vec<Reason>, all: Vec<Reason>, why: Why) -> Vec<Reason> {
+        if why == Why::Instances && all.len() >= MOST_INSTANCES {
+            // Some of these stand for instances that the others tell one by one.
+            return all;
+        }
         let instance = |reason: &Reason| (why == Why::Instances).then_some(reason.position);
         let name = |reason: &Reason| (reason.address, reason.site, instance(reason));
         let mut numbers: FxHashMap<_, usize> =

@@ -166,6 +166,8 @@ pub struct Options<'a> {
     pub count_only: bool,
     /// To take more memory than so many bytes is an error.
     pub memory: Option<usize>,
+    /// So much of it is taken already.
+    pub taken: usize,
     /// Only these are told of in a slice backwards.
     pub only: Option<Only<'a>>,
     /// Tell also what of these depends on the source of a slice forwards.
@@ -200,9 +202,11 @@ impl Options<'_> {
     }
 
     /// It is an error to take more memory than is allowed.
-    pub(crate) fn check_memory(&self, taken: usize) -> Result<(), RegionError> {
+    pub(crate) fn check_memory(&self, size: usize) -> Result<(), RegionError> {
         match self.memory {
-            Some(limit) if taken > limit => Err(RegionError::TooLarge { limit: limit >> 20 }),
+            Some(limit) if self.taken + size > limit => {
+                Err(RegionError::TooLarge { limit: limit >> 20 })
+            }
             _ => Ok(()),
         }
     }

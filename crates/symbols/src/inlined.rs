@@ -1,5 +1,6 @@
 //! What was inlined into a function: by a line of it, or by others.
 
+use crate::names::MOST_HOPS;
 use crate::units::Units;
 use crate::{Die, Image, LinkAddress, SourceLine, Unit};
 use gimli::constants as dw;
@@ -107,14 +108,16 @@ impl Declared {
         function: UnitOffset,
     ) -> Option<(u64, Range<u64>)> {
         let mut at = function;
+        let mut hops = 0..MOST_HOPS;
         let (file, line) = loop {
             if let Some(known) = self.functions.get(&at) {
                 break *known;
             }
+            hops.next()?;
             let of = units.instance_of(unit, &unit.entry(at).ok()?)?;
             at = (of.unit.key() == unit.key()).then_some(of.offset)?;
         };
-        let next = self.begun[&file].range(line + 1..).next();
+        let next = self.begun[&file].range(line.saturating_add(1)..).next();
         Some((file, line..next.copied().unwrap_or(u64::MAX)))
     }
 }

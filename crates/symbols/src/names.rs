@@ -6,7 +6,7 @@ use gimli::constants as dw;
 use std::rc::Rc;
 
 /// References from one entry to the next end somewhere.
-const MOST_HOPS: usize = 16;
+pub(crate) const MOST_HOPS: usize = 16;
 
 impl Units {
     /// An entry's own name, or that of the entry it is an instance of.

@@ -128,17 +128,16 @@ impl Found {
             let chop = vec![Slice::default(); forward.len()];
             return Ok(Found { lineage, criterion, forward, chop, is_direct: false, nowhere });
         }
-        let only: Vec<Only> = forward.iter().map(|slice| depending(slice, None)).collect();
-        let mut chop = lineage.backward(subject, &criterion, Some(&only), options)?;
-        // Of some of these only what leads there may be what does not depend on the source.
         let bare = Options { reasons: Why::Nothing, count_only: true, ..options };
-        let noting = lineage.forward(subject, source, &criterion, Some(&chop), bare)?.slices;
-        if noting.iter().any(|slice| !slice.partly.is_empty()) {
-            let both = forward.iter().zip(&noting);
-            let only: Vec<Only> =
-                both.map(|(slice, noting)| depending(slice, Some(&noting.partly))).collect();
-            chop = lineage.backward(subject, &criterion, Some(&only), options)?;
-        }
+        let only: Vec<Only> = forward.iter().map(|slice| depending(slice, None)).collect();
+        let whole = lineage.backward(subject, &criterion, Some(&only), bare)?;
+        // Of some of these only what leads there may be what does not depend on the source.
+        let noting = lineage.forward(subject, source, &criterion, Some(&whole), bare)?.slices;
+        let both = forward.iter().zip(&noting);
+        let only: Vec<Only> =
+            both.map(|(slice, noting)| depending(slice, Some(&noting.partly))).collect();
+        let told = if args.independent { bare } else { options };
+        let mut chop = lineage.backward(subject, &criterion, Some(&only), told)?;
         if args.independent {
             let inputs = match source {
                 Source::Input(streams @ Streams::Below(_), _) => {

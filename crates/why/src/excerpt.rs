@@ -2,6 +2,7 @@
 //! did is told.
 
 mod maker;
+mod room;
 mod script;
 pub mod spans;
 
@@ -9,10 +10,11 @@ use crate::replay::{self, How};
 use crate::slice::shown::Shown;
 use crate::slice::traced;
 use maker::{Made, Maker};
+use room::Room;
 use script::Script;
 use serde::Serialize;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 use why_engine::{EngineError, Look};
 use why_record::manifest::{Excerpt as Entry, Finished};
@@ -21,26 +23,42 @@ use why_record::store::Recording;
 use why_record::summary;
 use why_slice::excerpt::Excerpt;
 
-/// Before the number of the process that makes it.
-const TEMPORARY: &str = "excerpt-";
-
 /// A recording that is deleted unless it is kept.
-pub struct Unkept(Option<Recording>);
+pub struct Unkept {
+    recording: Recording,
+    is_kept: bool,
+    _room: Option<Room>,
+}
 
 impl Unkept {
+    /// At a path, or where nobody else makes one.
+    fn at(path: Option<&Path>, recording: &Recording) -> Result<Unkept, EngineError> {
+        let room = match path {
+            Some(_) => None,
+            None => {
+                let derived = traced::derived(recording);
+                let what = format!("cannot make an excerpt in {}", derived.display());
+                Some(Room::beside(&derived).map_err(EngineError::system(what))?)
+            }
+        };
+        let path = path.map(Path::to_owned).or_else(|| room.as_ref().map(Room::path));
+        let recording = Recording::create(&path.expect("one of both is there"))?;
+        Ok(Unkept { recording, is_kept: false, _room: room })
+    }
+
     pub fn recording(&self) -> &Recording {
-        self.0.as_ref().expect("it was not kept yet")
+        &self.recording
     }
 
     pub fn keep(mut self) {
-        self.0 = None;
+        self.is_kept = true;
     }
 }
 
 impl Drop for Unkept {
     fn drop(&mut self) {
-        if let Some(recording) = &self.0 {
-            let _ = std::fs::remove_dir_all(&recording.path);
+        if !self.is_kept {
+            let _ = std::fs::remove_dir_all(&self.recording.path);
         }
     }
 }
@@ -74,8 +92,7 @@ pub fn make(
         slice.runs.iter().flat_map(|(first, count)| *first..first + count).collect();
     let excerpt = Excerpt::new(region, wanted);
     let script = Script::new(recording, process, excerpt).map_err(failed)?;
-    let path = path.map_or_else(|| temporary(recording), Path::to_owned);
-    let unkept = Unkept(Some(Recording::create(&path)?));
+    let unkept = Unkept::at(path, recording)?;
     let to = unkept.recording();
     let made = replay_into(recording, process, script, to, length)?;
     let entry = Entry {
@@ -171,17 +188,4 @@ pub fn refuse(recording: &Recording, what: &str) -> Result<(), EngineError> {
             excerpt.of
         ))),
     }
-}
-
-/// What others have left there that were killed is deleted.
-fn temporary(recording: &Recording) -> PathBuf {
-    let derived = traced::derived(recording);
-    for entry in std::fs::read_dir(&derived).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let maker = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY));
-        if maker.is_some_and(|maker| !Path::new("/proc").join(maker).exists()) {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
-    derived.join(format!("{TEMPORARY}{}", std::process::id()))
 }

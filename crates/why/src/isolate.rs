@@ -2,7 +2,7 @@
 
 mod deltas;
 
-use crate::say::{say, sayln};
+use crate::say::{self, say, sayln};
 use crate::trial::{self, Failure, no_answer};
 use deltas::Deltas;
 use serde_json::json;
@@ -85,7 +85,7 @@ fn isolate(args: &Args) -> Result<(), Failure> {
             "left_out": [],
             "stats": { "changes_before": before, "tests": tests },
         });
-        sayln!("{answer}");
+        say::data(answer);
     } else {
         sayln!("failure    {failure}");
         sayln!("isolated   {before} -> {} changed characters in {tests} tests", deltas.len());

@@ -130,6 +130,10 @@ impl Lineage {
         // Who made a value may also have made what selected or decided, and is found as that first.
         let bare = Options { thin: true, count_only: true, ..options };
         let values = self.backward_over(subject, criterion, only, bare)?;
+        // They are there meanwhile, and again as much is where both are put together.
+        let size: usize =
+            values.iter().map(|slice| 2 * size_of_val(slice.reasons.as_slice())).sum();
+        let options = Options { taken: size, ..options };
         let mut slices = self.backward_over(subject, criterion, only, options)?;
         for (slice, values) in slices.iter_mut().zip(values) {
             let all = std::mem::take(&mut slice.reasons);

@@ -1,6 +1,6 @@
 //! `why pack`: a recording as one file, which every command takes in its place.
 
-use crate::say::sayln;
+use crate::say;
 use crate::{progress, recordings};
 use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt;
@@ -46,7 +46,7 @@ fn pack(args: &Args) -> Result<()> {
         output.display()
     )))?;
     write(&entries, &mut file, &output).inspect_err(|_| drop(fs::remove_file(&output)))?;
-    sayln!("{}", output.display());
+    say::data(output.display());
     Ok(())
 }
 

@@ -5,7 +5,7 @@ mod text;
 
 use crate::questions::answer::{Answer, ValueSeen};
 use crate::questions::{self, Failure, Stats, elsewhere};
-use crate::say::{besides, harmless, say, sayln};
+use crate::say::{self, besides, say};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -54,12 +54,12 @@ fn print(args: &Args) -> Result<bool, Failure> {
     for (number, question) in questions.iter().enumerate() {
         match question.answer() {
             Ok(answer) if args.json => {
-                sayln!("{}", as_json(&recording.path, question.text, answer, &stats));
+                say::data(as_json(&recording.path, question.text, answer, &stats));
             }
             Ok(answer) => {
                 let parts = text::Parts { registers: args.regs, backtrace: args.backtrace };
                 let space = if number > 0 { "\n" } else { "" };
-                say!("{space}{}", harmless(&text::text(answer, &parts)));
+                say!("{space}{}", text::text(answer, &parts));
             }
             Err(absent) => {
                 all = false;

@@ -194,11 +194,12 @@ fn record(args: &Args) -> Result<Option<Ended>, EngineError> {
 
 /// What ended the run, and what there is of it until then. A recording of nothing is not kept.
 fn broken_off(error: EngineError, recording: &Recording) -> EngineError {
-    let processes = summary::processes(recording).unwrap_or_default();
-    let executed: u64 = processes.iter().map(|process| process.instructions).sum();
     let status = error.status();
+    let path = recording.path.display();
+    let executed = summary::processes(recording)
+        .map(|processes| processes.iter().map(|process| process.instructions).sum::<u64>());
     let message = match executed {
-        0 => {
+        Ok(0) => {
             let _ = std::fs::remove_dir_all(&recording.path);
             // Of a program that could not be started nobody expects more.
             if [126, 127].contains(&status) {
@@ -206,10 +207,8 @@ fn broken_off(error: EngineError, recording: &Recording) -> EngineError {
             }
             format!("{error}; nothing was recorded")
         }
-        _ => {
-            let path = recording.path.display();
-            format!("{error}; {path} has the first {executed} instructions")
-        }
+        Ok(executed) => format!("{error}; {path} has the first {executed} instructions"),
+        Err(unread) => format!("{error}; what {path} has until then cannot be read: {unread}"),
     };
     EngineError::CannotStart { status, message }
 }

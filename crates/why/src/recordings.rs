@@ -1,7 +1,7 @@
 //! `why ls`, `why info` and `why rm`: what recordings there are.
 
 use crate::progress;
-use crate::say::{besides, harmless, sayln};
+use crate::say::{self, besides, sayln};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -91,12 +91,12 @@ fn print_list(args: &ListArgs) -> Result<()> {
             .iter()
             .map(|(recording, manifest)| json!({"path": recording.path, "manifest": manifest}))
             .collect();
-        sayln!("{}", json!({"schema": "why.ls/1", "answer": answer}));
+        say::data(json!({"schema": "why.ls/1", "answer": answer}));
         return Ok(());
     }
     for (recording, manifest) in recordings {
         let name = recording.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        sayln!("{name:<20} {:<14} {}", how(&manifest), harmless(&manifest.command.join(" ")));
+        sayln!("{name:<20} {:<14} {}", how(&manifest), manifest.command.join(" "));
     }
     Ok(())
 }
@@ -136,12 +136,12 @@ fn print_info(args: &InfoArgs) -> Result<()> {
     let processes = summary::processes(&recording)?;
     let kept = recording.files().size()?;
     if args.json {
-        sayln!("{}", as_json(&recording, &manifest, &processes, kept));
+        say::data(as_json(&recording, &manifest, &processes, kept));
         return Ok(());
     }
     sayln!("recording  {}", recording.path.display());
-    sayln!("command    {}", harmless(&manifest.command.join(" ")));
-    sayln!("directory  {}", harmless(&manifest.directory));
+    sayln!("command    {}", manifest.command.join(" "));
+    sayln!("directory  {}", manifest.directory);
     sayln!("cpu        {}", shown_cpu(&manifest.cpu));
     if let Some(seed) = manifest.seed {
         sayln!("seed       {seed}");
@@ -154,7 +154,7 @@ fn print_info(args: &InfoArgs) -> Result<()> {
         sayln!("           {}", crate::excerpt::in_words(excerpt));
     }
     for note in &manifest.notes {
-        sayln!("note       {}", harmless(note));
+        sayln!("note       {}", note);
     }
     sayln!("ended      {}", how(&manifest));
     if let Some(stuck) = manifest.finished.as_ref().and_then(|finished| finished.stuck) {
@@ -198,7 +198,6 @@ fn print_tree(process: &Process, all: &[Process], depth: usize) {
     };
     let commands: Vec<String> = process.commands.iter().map(|words| words.join(" ")).collect();
     let commands = if commands.is_empty() { "(forked)".to_owned() } else { commands.join(" => ") };
-    let commands = harmless(&commands);
     let threads = match process.threads {
         0 | 1 => String::new(),
         n => format!(", {n} threads"),

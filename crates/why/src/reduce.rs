@@ -10,7 +10,7 @@ mod several;
 mod verdicts;
 mod watch;
 
-use crate::say::{say, sayln};
+use crate::say::{self, say};
 use crate::trial::{self, Failure, no_answer};
 use algorithm::Algorithm;
 use answer::Answer;
@@ -159,7 +159,7 @@ impl Cut {
 
 pub fn main(args: &Args) -> ExitCode {
     trial::exit(reduce(args).map(|answer| match args.json {
-        true => sayln!("{}", answer.json()),
+        true => say::data(answer.json()),
         false => say!("{}", answer.text()),
     }))
 }

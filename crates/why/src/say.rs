@@ -7,7 +7,7 @@
 
 use crate::run::end_like;
 use std::borrow::Cow;
-use std::fmt::Arguments;
+use std::fmt::{Arguments, Display};
 use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -39,8 +39,14 @@ pub fn aside(text: Arguments) {
     let _ = Harmless(io::stderr()).write_all(text.to_string().as_bytes());
 }
 
+/// A part of the answer, for people.
 pub fn text(text: Arguments) {
-    with(|out| out.write_fmt(text));
+    with(|out| Harmless(out).write_all(text.to_string().as_bytes()));
+}
+
+/// A line of the answer that other programs read, as it is.
+pub fn data(line: impl Display) {
+    with(|out| writeln!(out, "{line}"));
 }
 
 /// Writes a part of the answer.

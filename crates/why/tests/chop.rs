@@ -4,6 +4,7 @@
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -248,6 +249,52 @@ fn an_argument_or_a_variable_is_reduced_like_an_input() {
     for line in ["variable.c:5", "variable.c:6"] {
         assert!(lines(&found).contains(line), "{:?}", lines(&found));
     }
+}
+
+#[test]
+fn an_argument_is_one_of_the_program_that_is_asked_about() {
+    let setting = Setting::new();
+    setting.build("overflow", "crates/why/tests/slice/overflow.c");
+    let (program, name) = (setting.path("overflow").display().to_string(), "x".repeat(60));
+    let reduced = |file: &str| text(&setting.read(file));
+    let both = BTreeSet::from(["overflow.c:21".to_owned(), "overflow.c:8".to_owned()]);
+    // Started by one that becomes it.
+    let by_env = setting.auto(&["--from", "arg:1"], &["env", "A=B", &program, &name]);
+    assert_eq!((lines(&by_env), reduced("env.arg-1.reduced")), (both.clone(), "x".repeat(17)));
+    // By one that waits for it, of which another argument is the first.
+    let asked = ["--from", "arg:1", "--to", "overflow/crash"];
+    let waits = setting.auto(&asked, &["timeout", "60", &program, &name]);
+    assert_eq!((lines(&waits), reduced("timeout.arg-1.reduced")), (both.clone(), "x".repeat(17)));
+    // And where it is a word of a script that makes others of it.
+    let script = format!("{program} {name}; exit 5");
+    assert_eq!(setting.why(&["record", "--", "bash", "-c", &script]).status.code(), Some(5));
+    let chop = ["chop", "--from", "arg:1", "--to", "overflow/crash"];
+    assert_eq!(lines(&setting.json(&chop)), both);
+    let (_, said) = setting.refused(&[&chop[..], &["--auto"]].concat());
+    assert!(said.contains("other arguments than the command"), "{said}");
+}
+
+#[test]
+fn an_argument_of_a_script_is_none_of_its_interpreter() {
+    let setting = Setting::new();
+    setting.write("fails", b"#!/bin/sh\ncase $1 in *x*) exit 3; esac\n");
+    let script = setting.path("fails");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
+    let answer = setting.auto(&["--from", "arg:1"], &[script.to_str().unwrap(), "aaxbb"]);
+    assert_eq!(setting.read("fails.arg-1.reduced"), b"x");
+    let recording = answer["recording"].as_str().unwrap();
+    let (_, said) = setting.refused(&["chop", recording, "--from", "arg:2", "--to", "exit"]);
+    assert!(said.contains("the program had one argument, and none 2"), "{said}");
+}
+
+#[test]
+fn arguments_are_not_known_of_programs_that_began_before_the_recording() {
+    let setting = Setting::new();
+    setting.build("overflow", "crates/why/tests/slice/overflow.c");
+    let name = "x".repeat(60);
+    setting.why(&["record", "--from", "main", "--", "./overflow", &name]);
+    let (_, said) = setting.refused(&["chop", "--from", "arg:1", "--to", "crash"]);
+    assert!(said.contains("is not in the recording, which begins later"), "{said}");
 }
 
 /// Tests are made elsewhere: there another failure is none of the run's own.

@@ -116,3 +116,19 @@ fn programs_have_the_sigpipe_that_they_would_have() {
         std::fs::remove_dir_all(setting.path("new")).unwrap();
     }
 }
+
+#[test]
+fn nothing_is_told_that_a_terminal_obeys() {
+    let setting = setting();
+    std::fs::write(setting.path("bad"), "a\nx\x1b[2J\nb\n").unwrap();
+    std::fs::write(setting.path("good"), "a\nb\n").unwrap();
+    let isolate = ["isolate", "good", "bad", "--", "sh", "-c", "! grep -q x $1", "sh", "@@"];
+    let told = text(&setting.run(&isolate).stdout);
+    assert!(told.contains("x\u{fffd}[2J") && !told.contains('\x1b'), "{told:?}");
+    setting.run(&["record", "-o", "evil", "--", "./sums", "\x1b]0;x\x07"]);
+    let told = text(&setting.run(&["info", "evil"]).stdout);
+    assert!(told.contains("./sums \u{fffd}]0;x\u{fffd}") && !told.contains('\x1b'), "{told:?}");
+    // Other programs are told what it is.
+    let told = text(&setting.run(&["info", "evil", "--json"]).stdout);
+    assert!(told.contains("\\u001b]0;x\\u0007"), "{told}");
+}

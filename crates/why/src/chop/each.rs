@@ -4,7 +4,7 @@
 //! many of them in one go through the trace.
 
 use super::contents::{Piece, contents};
-use super::sources::{Source, at_start};
+use super::sources::{Source, since};
 use super::words::Words;
 use super::{Args, Found, shown_at};
 use crate::progress;
@@ -216,6 +216,8 @@ struct Text {
     stretches: Vec<Stretch>,
     /// Where it was when the program began, if it was there then.
     at: Option<u64>,
+    /// When the program began.
+    begin: Option<u64>,
 }
 
 impl Text {
@@ -230,14 +232,15 @@ impl Text {
                 }
                 let pieces = contents(recording, subject.process, &traced.region, &inputs)?;
                 let wanted = |at: &u64| range.as_ref().is_none_or(|range| range.contains(at));
-                Ok(Text { stretches: joined(&pieces, wanted), at: None })
+                Ok(Text { stretches: joined(&pieces, wanted), at: None, begin: None })
             }
             Source::Argument(_) | Source::Environment(_) => {
-                let words = Words::of(&subject.recording, subject.process)?;
+                let words = Words::of(&subject.recording, subject.process, subject.event())?;
                 let word = source.word(&words)?;
                 let from = name_length(source);
                 let text = word.text.get(from as usize..).unwrap_or_default().to_vec();
-                Ok(Text { stretches: vec![Stretch { from, text }], at: Some(word.at) })
+                let begin = subject.position(words.begin)?;
+                Ok(Text { stretches: vec![Stretch { from, text }], at: Some(word.at), begin })
             }
             Source::Criterion(_) => Err(Failure::Misused(
                 "--each takes the input, an argument or a variable apart: --from input, arg:K or \
@@ -262,7 +265,7 @@ impl Text {
             }
             (_, at) => {
                 let at = at.unwrap_or_default();
-                Ok(vec![at_start(at + bytes.start..at + bytes.end)])
+                Ok(vec![since(self.begin, at + bytes.start..at + bytes.end)])
             }
         }
     }

@@ -15,7 +15,6 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tempfile::TempDir;
@@ -114,27 +113,32 @@ impl Failing {
             Subject::of(&[path.to_string(), to.to_owned()], args.view.region.as_deref())?;
         }
         steps.set_message("looking for the input");
-        let words = Words::of(&recording, process)?;
         // What is gone may not be needed.
         let there = PathBuf::from(&manifest.directory);
         let is_here = there.canonicalize().ok() == std::env::current_dir().ok();
         let directory = Some(there).filter(|there| there.exists() && !is_here);
         let mut command: Vec<OsString> = manifest.command.iter().map(OsString::from).collect();
-        // The manifest holds text only; a script's interpreter is given other words.
-        if words.arguments.len() == command.len() {
-            let exact = words.arguments.iter().map(|word| OsString::from_vec(word.text.clone()));
-            command.splice(1.., exact.skip(1));
+        let recorded = Some(ended.to_string());
+        let words = Words::of(&recording, process, u64::MAX);
+        let first = words.as_ref().ok().and_then(|words| words.first_in(&manifest.command));
+        if let (Ok(words), Some(first)) = (&words, first) {
+            // The manifest holds text only.
+            let exact = words.arguments.iter().skip(1);
+            command.splice(first.., exact.map(|word| OsString::from_vec(word.text.clone())));
         }
         if let Source::Argument(_) | Source::Environment(_) = source {
+            let words = words?;
             let word = &source.word(&words)?.text;
-            let value = match source {
-                Source::Environment(_) => word.splitn(2, |byte| *byte == b'=').nth(1),
-                _ => Some(word.as_slice()),
+            let (value, given) = match &source {
+                Source::Environment(name) => (
+                    word.splitn(2, |byte| *byte == b'=').nth(1).unwrap_or_default(),
+                    Given::Variable(name.into()),
+                ),
+                _ => (word.as_slice(), Given::Word(place(&source, first)?)),
             };
-            let found = Failing::of_text(args, command, source, value.unwrap_or_default())?;
-            return Ok(Failing { recorded: Some(ended.to_string()), directory, ..found });
+            let found = Failing::of_text(args, command, source, given, value)?;
+            return Ok(Failing { recorded, directory, ..found });
         }
-        let recorded = Some(ended.to_string());
         match RecordedInput::of(&recording, process, directory.as_deref())? {
             RecordedInput::Files(inputs) => {
                 let names: Vec<String> =
@@ -152,7 +156,7 @@ impl Failing {
                 })
             }
             RecordedInput::Standard(text) => {
-                let found = Failing::of_text(args, command, source, &text)?;
+                let found = Failing::of_text(args, command, source, Given::Files, &text)?;
                 Ok(Failing { recorded, directory, ..found })
             }
         }
@@ -163,16 +167,13 @@ impl Failing {
         args: &Args,
         command: Vec<OsString>,
         source: Source,
+        given: Given,
         text: &[u8],
     ) -> Result<Failing, Failure> {
-        let (name, told, given) = match &source {
-            Source::Argument(number) => {
-                (format!("arg-{number}"), format!("argument {number}"), Given::Word(*number))
-            }
-            Source::Environment(name) => {
-                (format!("env-{name}"), name.clone(), Given::Variable(name.into()))
-            }
-            _ => ("stdin".to_owned(), "the standard input".to_owned(), Given::Files),
+        let (name, told) = match &source {
+            Source::Argument(number) => (format!("arg-{number}"), format!("argument {number}")),
+            Source::Environment(name) => (format!("env-{name}"), name.clone()),
+            _ => ("stdin".to_owned(), "the standard input".to_owned()),
         };
         let room = tempfile::tempdir().map_err(no_answer)?;
         let input = room.path().join(&name);
@@ -192,6 +193,20 @@ impl Failing {
             recorded: None,
             _room: Some(room),
         })
+    }
+}
+
+/// Which word of the command an argument of the program is whose first one is that.
+fn place(argument: &Source, first: Option<usize>) -> Result<usize, Failure> {
+    match (argument, first) {
+        (Source::Argument(number @ 1..), Some(first)) => Ok(first + number - 1),
+        (Source::Argument(0), _) => {
+            Err(no_answer("the program's own name is not reduced; its first argument is arg:1"))
+        }
+        _ => Err(no_answer(
+            "the program that fails was given other arguments than the command that was recorded \
+             ends with, so none of them can be reduced; record that program itself",
+        )),
     }
 }
 
@@ -275,8 +290,8 @@ fn is_unchanged(path: &Path, pieces: &[&Piece]) -> Result<(), Failure> {
     let shown = path.display();
     let failed =
         |why: &dyn Display| no_answer(format!("cannot read {shown} as the run did: {why}"));
-    if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
-        return Err(failed(&"it is a pipe"));
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(failed(&"it is no file that is there to be read again"));
     }
     let now = std::fs::read(path).map_err(|error| failed(&error))?;
     let holds = |piece: &&&Piece| {

@@ -92,10 +92,10 @@ impl Source {
                 Ok(Sought::NotHere("a copy of a process is given no words".to_owned()))
             }
             Source::Argument(_) | Source::Environment(_) => {
-                let words = Words::of(&subject.recording, subject.process)?;
+                let words = Words::of(&subject.recording, subject.process, subject.event())?;
                 let word = self.word(&words)?;
                 let bytes = word.at..word.at + word.text.len() as u64 + 1;
-                Ok(Sought::Here(vec![at_start(bytes)]))
+                Ok(Sought::Here(vec![since(subject.position(words.begin)?, bytes)]))
             }
             Source::Criterion(text) => {
                 let recording = subject.recording.path.display().to_string();
@@ -133,9 +133,10 @@ pub fn arguments(count: usize) -> String {
     if count == 1 { "one argument".to_owned() } else { format!("{count} arguments") }
 }
 
-/// Bytes that are there when the program begins.
-pub fn at_start(bytes: Range<u64>) -> Criterion {
-    Criterion { memory: std::iter::once(bytes).collect(), ..Criterion::default() }
+/// Bytes that are there when a program begins.
+pub fn since(begin: Option<u64>, bytes: Range<u64>) -> Criterion {
+    let position = begin.unwrap_or_default();
+    Criterion { position, memory: std::iter::once(bytes).collect(), ..Criterion::default() }
 }
 
 fn input(

@@ -28,7 +28,7 @@ mod vectors;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use crate::say::say;
+use crate::say::{self, say};
 use finding::{Finding, Verdict};
 
 /// Try what this machine allows, and say what each finding means
@@ -75,12 +75,10 @@ pub fn main(args: Args) -> ExitCode {
         }
         findings.push(finding);
     }
-    let text = if args.json {
-        json(&findings, lacking.is_empty(), start)
-    } else {
-        table::render(&findings, &lacking)
-    };
-    say!("{text}");
+    match args.json {
+        true => say::data(json(&findings, lacking.is_empty(), start)),
+        false => say!("{}", table::render(&findings, &lacking)),
+    }
     ExitCode::from(u8::from(!lacking.is_empty()))
 }
 
@@ -91,5 +89,5 @@ fn json(findings: &[Finding], can_run: bool, start: Instant) -> String {
         "answer": findings,
         "stats": { "milliseconds": start.elapsed().as_millis() as u64 },
     });
-    format!("{answer:#}\n")
+    format!("{answer:#}")
 }

@@ -225,7 +225,7 @@ impl Subject {
     }
 
     /// How many instructions had been executed at a place.
-    fn position(&self, place: Option<Position>) -> Result<Option<u64>, Failure> {
+    pub fn position(&self, place: Option<Position>) -> Result<Option<u64>, Failure> {
         let Some(place) = place else {
             return Ok(None);
         };

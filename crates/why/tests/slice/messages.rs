@@ -396,8 +396,7 @@ fn what_was_left_by_who_was_killed_is_deleted() {
     for left in ["trace-1.unfinished", "trace-1.decoded", "trace-1.learning"] {
         std::fs::write(derived.join(left), "what another one made").unwrap();
     }
-    // No process has this number.
-    std::fs::create_dir(derived.join("excerpt-999999999")).unwrap();
+    std::fs::create_dir(derived.join("excerpt-left")).unwrap();
     assert!(recorded.why(&["slice", "exit", "--save", "kept"]).status.success());
     recorded.why(&["replay", "--slice", "kept"]);
     let there = derived.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
