@@ -121,7 +121,7 @@ fn programs_have_the_sigpipe_that_they_would_have() {
 fn nothing_is_told_that_a_terminal_obeys() {
     let setting = setting();
     std::fs::write(setting.path("bad"), "a\nx\x1b[2J\nb\n").unwrap();
-    std::fs::write(setting.path("good"), "a\nb\n").unwrap();
+    std::fs::write(setting.path("good"), "a\n\x1b[2J\nb\n").unwrap();
     let isolate = ["isolate", "good", "bad", "--", "sh", "-c", "! grep -q x $1", "sh", "@@"];
     let told = text(&setting.run(&isolate).stdout);
     assert!(told.contains("x\u{fffd}[2J") && !told.contains('\x1b'), "{told:?}");
