@@ -18,6 +18,7 @@ mod memory;
 mod origins;
 mod pack;
 mod print;
+mod programs;
 mod progress;
 mod questions;
 mod record;

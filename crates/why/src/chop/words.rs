@@ -1,13 +1,12 @@
 //! The words that a program was given when it began: its arguments and its environment.
 
-use crate::excerpt::spans::{Part, Spans};
+use crate::programs;
 use crate::questions::{Failure, no_answer};
 use crate::replay::{self, How};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::Path;
 use why_engine::{Look, Observer, Scene, Then};
-use why_record::event::Event;
 use why_record::position::{Moment, Position};
 use why_record::registers::RSP;
 use why_record::store::Recording;
@@ -87,23 +86,14 @@ impl Word {
 /// Where the program begins that a process executes at an event.
 fn beginning(recording: &Recording, process: i32, event: u64) -> Result<Position, Failure> {
     let manifest = recording.manifest().map_err(no_answer)?;
-    let mut spans = Spans::of(recording, process).map_err(no_answer)?;
-    let (mut programs, mut begin, mut is_next) = (0, None, false);
-    while let Some(part) = spans.next().map_err(no_answer)? {
-        match part {
-            Part::Between(Event::Executed { .. }) => (programs, is_next) = (programs + 1, true),
-            Part::Span(span) if span.event > event => break,
-            Part::Span(span) if is_next => {
-                begin = Some(Position { event: span.event, ticks: 0, pc: None });
-                is_next = false;
-            }
-            _ => {}
-        }
-    }
+    let programs = programs::of(recording, process).map_err(no_answer)?;
+    let begun =
+        programs.iter().enumerate().filter_map(|(number, known)| Some((number, known.begin?)));
+    let last = begun.take_while(|(_, begin)| begin.event <= event).last();
     let region = manifest.region.filter(|region| region.from.is_some());
     let was_there = region.is_some_and(|region| region.processes.contains(&process));
-    match begin {
-        Some(begin) if programs > 1 || !was_there => Ok(begin),
+    match last {
+        Some((number, begin)) if number > 0 || !was_there => Ok(begin),
         _ => Err(no_answer(format!(
             "what process {process} was given when its program began is not in the recording, which \
              begins later; record the whole run, or name a variable: --from FILE:LINE:VARIABLE"

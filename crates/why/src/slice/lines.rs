@@ -10,7 +10,6 @@ use crate::slice::loader::{self, Linking};
 use crate::slice::times;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
-use std::path::Path;
 use why_engine::Module;
 use why_slice::Role;
 use why_slice::backward::Area;
@@ -120,14 +119,14 @@ pub struct Sources<'a> {
     begun: HashMap<u64, u64>,
     places: Vec<Place>,
     by_place: HashMap<Place, usize>,
-    program: &'a Path,
+    programs: &'a [String],
 }
 
 impl<'a> Sources<'a> {
-    pub fn new(modules: &[Module], images: &mut Images, program: &'a Path) -> Sources<'a> {
+    pub fn new(modules: &[Module], images: &mut Images, programs: &'a [String]) -> Sources<'a> {
         let modules = modules.iter().rev().filter_map(|module| images.module(module)).collect();
         let (known, called, begun, places, by_place) = Default::default();
-        Sources { modules, known, called, begun, places, by_place, program }
+        Sources { modules, known, called, begun, places, by_place, programs }
     }
 
     /// The ranges of code that a name stands for: a mapped file, a source or a function.
@@ -170,7 +169,7 @@ impl<'a> Sources<'a> {
     /// The code that links the program.
     pub fn linking(&self) -> Linking {
         // If that is what was run, it is of interest.
-        let is_program = |module: &&why_symbols::Module| Path::new(&module.name) == self.program;
+        let is_program = |module: &&why_symbols::Module| self.programs.contains(&module.name);
         let loaders = self.modules.iter().filter(|module| loader::is_loader(module));
         Linking::of(loaders.filter(|module| !is_program(module)))
     }
@@ -365,12 +364,11 @@ impl<'a> Sources<'a> {
 
     /// Code of a program that has no source at all is told by its functions.
     fn is_program_code(&self, place: usize) -> bool {
-        let name = self.program.file_name().map(|name| name.to_string_lossy().into_owned());
-        let of_program = self.places[place].module == name && name.is_some();
-        let has_lines = |module: &why_symbols::Module| {
-            Path::new(&module.name) == self.program && module.image.has_lines()
-        };
-        of_program && !self.modules.iter().any(has_lines)
+        let of = self.places[place].module.as_deref();
+        self.modules.iter().any(|module| {
+            let is_program = self.programs.contains(&module.name);
+            is_program && of == Some(module.short_name()) && !module.image.has_lines()
+        })
     }
 }
 

@@ -18,7 +18,7 @@ use crate::questions::answer::{Answer, ValueSeen};
 use crate::questions::{self, Failure, Question, Stats, elsewhere, no_answer};
 use crate::recordings;
 use crate::written;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use why_record::position::{Moment, Position};
 use why_record::store::Recording;
@@ -39,8 +39,6 @@ pub struct Subject {
     predicate: Option<Predicate>,
     /// It is a byte that is about to be written.
     is_written: bool,
-    /// The program's own file.
-    program: PathBuf,
     stats: Stats,
     tracing: Duration,
     slicing: Duration,
@@ -92,8 +90,6 @@ impl Subject {
         let begun = Instant::now();
         let traced = traced::of_process(&recording, process).map_err(no_answer)?;
         let tracing = begun.elapsed();
-        let manifest = recording.manifest().map_err(no_answer)?;
-        let program = program(&traced, manifest.command.first().map_or("", String::as_str));
         let mut subject = Subject {
             recording,
             process,
@@ -105,7 +101,6 @@ impl Subject {
             traced,
             predicate: None,
             is_written,
-            program,
             stats,
             tracing,
             slicing: Duration::ZERO,
@@ -141,7 +136,7 @@ impl Subject {
 
     pub fn sources(&self) -> Sources<'_> {
         let mut images = Images::new(self.recording.files());
-        Sources::new(&self.traced.modules, &mut images, &self.program)
+        Sources::new(&self.traced.modules, &mut images, &self.traced.programs)
     }
 
     /// What is looked for.
@@ -287,10 +282,8 @@ fn explained(recording: &Recording, process: i32, absent: &Absent) -> String {
 /// What was executed near code that never was. A slice of it would need the trace, too.
 fn near(recording: &Recording, process: i32, code: &Code) -> String {
     let Ok(traced) = traced::of_process(recording, process) else { return String::new() };
-    let command = recording.manifest().map(|manifest| manifest.command).unwrap_or_default();
-    let program = program(&traced, command.first().map_or("", String::as_str));
     let mut images = Images::new(recording.files());
-    near::told(code, &traced, &mut Sources::new(&traced.modules, &mut images, &program))
+    near::told(code, &traced, &mut Sources::new(&traced.modules, &mut images, &traced.programs))
 }
 
 /// Why some words are not one criterion, behind a recording's name or not.
@@ -329,12 +322,4 @@ fn placed(answer: &Answer) -> Result<Position, Failure> {
         Ok(Moment::At(position)) => Ok(position),
         _ => Err(no_answer(format!("{} is no moment of a process", answer.position))),
     }
-}
-
-/// The path of the program itself.
-fn program(traced: &Traced, command: &str) -> PathBuf {
-    let name = Path::new(command).file_name();
-    let is_it = |module: &&why_engine::Module| Path::new(&module.name).file_name() == name;
-    let found = traced.modules.iter().find(is_it).map(|module| PathBuf::from(&module.name));
-    found.unwrap_or_else(|| PathBuf::from(command))
 }

@@ -1,11 +1,11 @@
 //! The trace of a recorded process, made once in a replay and kept beside the recording.
 
 use crate::images::Images;
-use crate::progress;
 use crate::replay::{self, How};
 use crate::slice::lasting::{self, Lasting};
 use crate::slice::unfinished::{self, FileId, Unfinished};
 use crate::slice::ways::{Mapped, MappedWays};
+use crate::{programs, progress};
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -32,6 +32,8 @@ pub struct Traced {
     pub region: Arc<Region>,
     /// What was mapped where, the last one last.
     pub modules: Vec<Module>,
+    /// The paths of the programs that the process executed.
+    pub programs: Vec<String>,
     streams: Streams,
     /// It was not there before.
     pub is_new: bool,
@@ -42,9 +44,9 @@ pub struct Traced {
 impl Traced {
     /// None if what is told beside it is damaged.
     fn of(region: Arc<Region>, beside: Beside) -> Option<Traced> {
-        let Beside { modules, streams, .. } = beside;
+        let Beside { modules, programs, streams, .. } = beside;
         let modules = modules.into_iter().map(KeptModule::module).collect::<Option<_>>()?;
-        Some(Traced { region, modules, streams, is_new: false, _lasting: None })
+        Some(Traced { region, modules, programs, streams, is_new: false, _lasting: None })
     }
 
     /// The name of the file that a stream is of; one that was only ever the standard input has none.
@@ -86,6 +88,7 @@ struct Beside {
     /// By which build of `why` it was made: another one may see the same differently.
     build: String,
     modules: Vec<KeptModule>,
+    programs: Vec<String>,
     streams: Streams,
 }
 
@@ -183,13 +186,14 @@ fn trace(
     path: &Path,
 ) -> Result<Beside, EngineError> {
     let mapped: Mapped = Arc::default();
-    let program = recording.manifest()?.command.first().cloned().unwrap_or_default();
+    let programs = programs::of(recording, process)?.into_iter().map(|program| program.path);
+    let programs: Vec<String> = programs.collect();
     let (files, to) = (recording.path.clone(), Arc::new(Mutex::new(Some(file))));
-    let modules = Arc::clone(&mapped);
+    let (modules, own) = (Arc::clone(&mapped), programs.clone());
     let readers = move |of: i32| -> Option<Box<dyn TraceReader>> {
         let file = to.lock().expect("no panic").take_if(|_| of == process)?;
         let images = Images::new(Recording::open(&files).files());
-        let ways = MappedWays::new(Arc::clone(&modules), images, program.clone());
+        let ways = MappedWays::new(Arc::clone(&modules), images, own.clone());
         let builder = Some(Builder::create(ways, CHUNK, file));
         Some(Box::new(Reader {
             builder,
@@ -197,7 +201,7 @@ fn trace(
             failed: None,
         }))
     };
-    let mapping = Mapping { mapped, streams: Streams::default() };
+    let mapping = Mapping { mapped, programs, streams: Streams::default() };
     let look = Look::silently(process, Moment::End, Box::new(mapping));
     let how =
         How { traced: true, look: Some(look), readers: Some(Arc::new(readers)), ..How::default() };
@@ -282,6 +286,7 @@ impl Kept {
 /// Notes what is mapped and read.
 struct Mapping {
     mapped: Mapped,
+    programs: Vec<String>,
     streams: Streams,
 }
 
@@ -299,8 +304,8 @@ impl Observer for Mapping {
         let mapped = self.mapped.lock().expect("no panic");
         let modules = mapped.iter().map(KeptModule::from).collect();
         let streams = std::mem::take(&mut self.streams);
-        let build = BUILD.to_owned();
-        serde_json::to_value(Beside { build, modules, streams }).expect("plain data")
+        let (build, programs) = (BUILD.to_owned(), std::mem::take(&mut self.programs));
+        serde_json::to_value(Beside { build, modules, programs, streams }).expect("plain data")
     }
 }
 

@@ -6,7 +6,6 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use why_engine::Module;
@@ -21,8 +20,8 @@ pub type Mapped = Arc<Mutex<Vec<Module>>>;
 pub struct MappedWays {
     mapped: Mapped,
     images: RefCell<Images>,
-    /// The program itself, as opposed to libraries.
-    program: String,
+    /// The paths of the programs themselves, as opposed to libraries.
+    programs: Vec<String>,
     meets: RefCell<FxHashMap<Function, Rc<Meets>>>,
     /// Where indirect jumps of files were seen to lead.
     seen: FxHashMap<*const Image, Targets>,
@@ -61,9 +60,9 @@ struct Meets {
 }
 
 impl MappedWays {
-    pub fn new(mapped: Mapped, images: Images, program: String) -> MappedWays {
+    pub fn new(mapped: Mapped, images: Images, programs: Vec<String>) -> MappedWays {
         let (images, meets, last) = (RefCell::new(images), RefCell::default(), RefCell::default());
-        MappedWays { mapped, images, program, meets, seen: FxHashMap::default(), last }
+        MappedWays { mapped, images, programs, meets, seen: FxHashMap::default(), last }
     }
 
     fn located(&self, address: u64) -> Option<Rc<Located>> {
@@ -93,7 +92,7 @@ impl MappedWays {
     }
 
     fn is_program(&self, module: &why_symbols::Module) -> bool {
-        Path::new(&module.name).file_name() == Path::new(&self.program).file_name()
+        self.programs.contains(&module.name)
     }
 
     fn graph(&self, image: &Rc<Image>, entry: u64) -> Graph {

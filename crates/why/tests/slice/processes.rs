@@ -117,3 +117,25 @@ fn what_another_process_wrote_to_shared_memory_nobody_here_made() {
         assert_eq!(said, criterion != "end:own", "{criterion}");
     }
 }
+
+#[test]
+fn a_program_without_source_is_told_by_its_functions_whoever_starts_it() {
+    let recorded = Recorded::new("figure.c", &["-O0", "-s"], &[]);
+    let program = recorded.program.to_str().unwrap();
+    let link = recorded.directory.path().join("other");
+    std::os::unix::fs::symlink(program, &link).unwrap();
+    let functions = || {
+        let answer = recorded.json(&["slice", "exit"]);
+        let lines = answer["answer"]["lines"].as_array().unwrap().iter();
+        let own = lines.filter(|line| line["module"] == "figure");
+        own.map(|line| line["place"].as_str().unwrap().to_owned()).collect::<BTreeSet<_>>()
+    };
+    let direct = functions();
+    assert!(direct.iter().any(|place| place.starts_with("figure+0x")), "{direct:?}");
+    for starter in
+        [&[link.to_str().unwrap()][..], &["env", program], &["bash", "-c", "exec $0", program]]
+    {
+        recorded.why(&[&["record", "--"], starter].concat());
+        assert_eq!(functions(), direct, "{starter:?}");
+    }
+}
