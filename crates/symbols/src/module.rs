@@ -45,11 +45,11 @@ impl Module {
         if self.image.is_of_system {
             return None;
         }
-        let line = self.image.line(address)?;
-        if is_own(&line) {
+        let line = self.image.line(address);
+        if let Some(line) = line.filter(is_own) {
             return Some(line);
         }
-        // It may have been inlined into the program's own.
+        // It may have been inlined into the program's own, also what is of no line.
         let functions = self.functions(address);
         functions.into_iter().find(|called| called.is_own).and_then(|called| called.line)
     }

@@ -6,6 +6,7 @@ use crate::types::{Member, Shape};
 use crate::units::DieRef;
 use crate::value::Value;
 use crate::{Expression, Frame, Memory, Modules, Viewpoint};
+use gimli::UnitOffset;
 
 /// A part of a variable, and how to write it; of several members that share a byte, each.
 pub struct Named(Vec<(String, Value)>);
@@ -118,12 +119,19 @@ impl Value {
 impl Modules {
     /// What is at an address, by the program's own variables: of the functions of some frames,
     /// the innermost first, and those that belong to no frame; what pointers among them point to as well.
-    pub fn name_at(&self, memory: &dyn Memory, frames: &[Frame], at: u64) -> Option<Named> {
+    /// In the innermost frame an instruction may have made it, which is known by its address.
+    pub fn name_at(
+        &self,
+        memory: &dyn Memory,
+        frames: &[Frame],
+        maker: Option<u64>,
+        at: u64,
+    ) -> Option<Named> {
         let mut pointers = Vec::new();
-        for frame in frames {
-            let functions = self.called(frame).into_iter().enumerate();
-            for (function, _) in functions.filter(|(_, called)| called.is_own) {
-                for variable in self.variables(memory, frame, function) {
+        for (number, frame) in frames.iter().enumerate() {
+            for viewpoint in self.viewpoints(frame, maker.filter(|_| number == 0)) {
+                let function = viewpoint.functions[0];
+                for variable in self.variables_seen_from(&viewpoint, memory, frame, function) {
                     let Ok(value) = variable.value else { continue };
                     if let Some(offset) = value.around(at) {
                         return Some(value.part_at(memory, variable.name, offset));
@@ -133,6 +141,46 @@ impl Modules {
             }
         }
         self.global_at(memory, at).or_else(|| pointed_to(memory, pointers, at))
+    }
+
+    /// From where the program's own functions that a frame is in are looked at: from the
+    /// instruction that has just made something, if one is told. What is behind it may be of other
+    /// functions, which were inlined there, or of blocks that begin with what it made.
+    fn viewpoints(&self, frame: &Frame, maker: Option<u64>) -> Vec<Viewpoint> {
+        let own = |frame: &Frame| -> Vec<Viewpoint> {
+            let functions = self.called(frame).into_iter().enumerate();
+            let own = functions.filter(|(_, called)| called.is_own);
+            own.map(|(function, _)| Viewpoint::of(frame, function)).collect()
+        };
+        let behind = own(frame);
+        let Some(maker) = maker.filter(|maker| self.are_of_one(*maker, frame.lookup())) else {
+            return behind;
+        };
+        let of_maker = self.functions_at(maker);
+        let goes_on = |viewpoint: &Viewpoint| {
+            let functions = self.functions_at(viewpoint.pc);
+            functions.get(viewpoint.functions[0]).is_some_and(|it| of_maker.contains(it))
+        };
+        let at_maker = Frame { pc: maker, is_exact: true, ..frame.clone() };
+        own(&at_maker).into_iter().chain(behind.into_iter().filter(goes_on)).collect()
+    }
+
+    /// Whether two addresses are of the same function, whatever was inlined there.
+    fn are_of_one(&self, one: u64, other: u64) -> bool {
+        let entry = |address: u64| {
+            let module = self.at(address)?;
+            module.image.function(module.linked(address)).map(|entry| module.mapped(entry))
+        };
+        entry(one).is_some() && entry(one) == entry(other)
+    }
+
+    /// The functions that an address lies in, the innermost first, by their entries.
+    fn functions_at(&self, address: u64) -> Vec<((usize, usize), UnitOffset)> {
+        let scopes = self.at(address).map(|module| {
+            let scopes = module.image.units.scopes(module.linked(address)).into_iter();
+            scopes.map(|scope| (scope.function.unit.key(), scope.function.offset)).collect()
+        });
+        scopes.unwrap_or_default()
     }
 
     /// The variable around an address that belongs to no frame.
@@ -149,12 +197,13 @@ impl Modules {
         Some(value.part_at(memory, name, offset))
     }
 
-    /// The variable of a function of the program's own that a register holds, where the last
-    /// instruction has just written it.
+    /// The variable of a function of the program's own that a register holds, where an instruction
+    /// has just written it.
     pub fn name_in_register(
         &self,
         memory: &dyn Memory,
         frame: &Frame,
+        maker: Option<u64>,
         register: u16,
     ) -> Option<Named> {
         let holds = |value: &Value| {
@@ -162,12 +211,11 @@ impl Modules {
             let of_register = |o: &Origin| matches!(o, Origin::Register(r, _) if *r == register);
             !origins.is_empty() && origins.iter().all(of_register)
         };
-        let called = self.called(frame);
+        let viewpoints = self.viewpoints(frame, maker);
         let named = |view| {
-            let own = called.iter().enumerate().filter(|(_, called)| called.is_own);
-            let mut all = own.flat_map(|(function, _)| {
-                let viewpoint = Viewpoint { view, ..Viewpoint::of(frame, function) };
-                self.variables_seen_from(&viewpoint, memory, frame, function)
+            let mut all = viewpoints.iter().flat_map(|viewpoint| {
+                let viewpoint = Viewpoint { view, ..viewpoint.clone() };
+                self.variables_seen_from(&viewpoint, memory, frame, viewpoint.functions[0])
             });
             all.find_map(|variable| {
                 let value = variable.value.ok().filter(holds)?;

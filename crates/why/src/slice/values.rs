@@ -16,6 +16,8 @@ pub struct Asked {
     pub moment: Position,
     pub thread: u64,
     pub area: Area,
+    /// The address of the instruction.
+    pub maker: u64,
     pub call: Option<u64>,
 }
 
@@ -97,12 +99,13 @@ fn seen(scene: &Scene, modules: &Modules, asked: &Asked) -> Option<Seen> {
     };
     let mut frames = asked.seen_from_line(frames);
     frames.truncate(FRAMES);
+    let maker = Some(asked.maker).filter(|_| asked.call.is_none());
     let named = match &asked.area {
-        Area::Memory(bytes) => modules.name_at(memory, &frames, bytes.start)?,
+        Area::Memory(bytes) => modules.name_at(memory, &frames, maker, bytes.start)?,
         // What is there when a call has come back need not be what was made.
         Area::Cells(_) if asked.call.is_some() => return None,
         Area::Cells(cells) => {
-            modules.name_in_register(memory, frames.first()?, in_dwarf(cells.start)?)?
+            modules.name_in_register(memory, frames.first()?, maker, in_dwarf(cells.start)?)?
         }
     };
     Some(Seen { name: named.name(), value: named.text(modules, memory) })

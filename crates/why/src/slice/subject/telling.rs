@@ -152,7 +152,8 @@ impl Subject {
             if let Some((event, ticks)) = self.traced.region.moment(when) {
                 let moment = Position { event, ticks, pc: None };
                 numbers.push(number);
-                all.push(Asked { moment, thread: reason.thread, area, call: reason.site });
+                let Reason { thread, address: maker, site: call, .. } = *reason;
+                all.push(Asked { moment, thread, area, maker, call });
             }
         }
         let (answers, report) =
