@@ -1,7 +1,7 @@
 //! One instruction backwards.
 
 use crate::memory::bits;
-use crate::partly::Depending;
+use crate::partly::Share;
 use crate::wanted::{Role, Taken, Wanted, Wanter};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -61,6 +61,20 @@ impl Area {
     }
 }
 
+impl Area {
+    pub(crate) fn overlaps(&self, other: &Area) -> bool {
+        match (self, other) {
+            (Area::Cells(one), Area::Cells(other)) => {
+                one.start < other.end && other.start < one.end
+            }
+            (Area::Memory(one), Area::Memory(other)) => {
+                one.start < other.end && other.start < one.end
+            }
+            _ => false,
+        }
+    }
+}
+
 impl Backward {
     pub fn new(dependences: Dependences) -> Backward {
         Backward { dependences, taken: Vec::new() }
@@ -90,10 +104,20 @@ impl Backward {
     }
 
     /// Of that, only what depends on a source. The rest is wanted no more, either.
-    pub(crate) fn keep(&mut self, executed: Executed<'_>, depending: &Depending) -> Option<Made> {
-        for (part, taken) in executed.effects.parts.iter().zip(&mut self.taken) {
-            let area = executed.part(&part.to, None);
-            taken.retain(|byte| depending.has(&area, byte));
+    pub(crate) fn keep(&mut self, executed: Executed<'_>, share: &Share) -> Option<Made> {
+        let parts = executed.effects.parts.iter().zip(&mut self.taken);
+        match share {
+            Share::Shape(shape) => {
+                for ((_, taken), mask) in parts.zip(shape.parts()) {
+                    taken.retain(|byte| mask >> byte & 1 == 1);
+                }
+            }
+            Share::Other(depending) => {
+                for (part, taken) in parts {
+                    let area = executed.part(&part.to, None);
+                    taken.retain(|byte| depending.has(&area, byte));
+                }
+            }
         }
         self.made(executed)
     }

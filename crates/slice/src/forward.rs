@@ -182,7 +182,7 @@ impl Executed<'_> {
 
 impl Becomes {
     /// How many bytes it has.
-    fn size(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         match &self.area {
             Area::Cells(cells) => u64::from(cells.end - cells.start),
             Area::Memory(bytes) => size(bytes),

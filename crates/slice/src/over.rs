@@ -4,7 +4,7 @@ use crate::backward::{Backward, Dependences, Executed, Made};
 use crate::control::Position;
 use crate::course::Restored;
 use crate::events::Record;
-use crate::partly::Depending;
+use crate::partly::Share;
 use crate::units::Known;
 use crate::waiting::Aside;
 use crate::wanted::{Wanted, Wanter};
@@ -30,7 +30,7 @@ pub trait Notes {
     fn decides(&mut self, instance: &Instance) -> bool;
 
     /// What of it depends on a source, if only that counts and it is not all.
-    fn depending(&self, _position: Position) -> Option<&Depending> {
+    fn depending(&self, _position: Position) -> Option<Share<'_>> {
         None
     }
 
@@ -76,9 +76,9 @@ impl Over {
         let executed = Executed { effects: &insn.effects, operands };
         let mut decides = notes.decides(instance);
         let mut made = backward.take(executed, wanted);
-        if let Some(depending) = notes.depending(position) {
-            decides &= depending.decides;
-            made = backward.keep(executed, depending);
+        if let Some(share) = notes.depending(position) {
+            decides &= share.decides();
+            made = backward.keep(executed, &share);
         }
         if (made.is_some() || decides)
             && let Some(wanter) = notes.belongs(instance, made.as_ref(), wanted)

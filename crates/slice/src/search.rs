@@ -8,7 +8,7 @@ use crate::course::{Restored, Signal};
 use crate::events::{Alike, Events, Happened, Record, Unfolding, Visitor};
 use crate::learnt::{Kind, Learnt};
 use crate::over::{Instance, Notes, Over};
-use crate::partly::Depending;
+use crate::partly::{Partly, Share};
 use crate::patterns::Book;
 use crate::positions::Positions;
 use crate::reasons::{Reasons, UNTOLD, Via, Why};
@@ -61,15 +61,21 @@ impl Region {
         if let Some(predicate) = criterion.predicate {
             noted.waiting.decide(predicate, Wanter::default());
         }
+        let is_own = noted.partly().is_some_and(|partly| !partly.is_empty());
         // Reasons of instances are all different.
         let shortcuts = (options.reasons != Why::Instances).then(|| {
-            let learnt = self.lessons.take(Kind {
+            let kind = Kind {
                 dependences,
                 control: noted.control,
                 asks: noted.reasons.is_some(),
                 pruned: criterion.pruned.clone(),
                 goes_on: options.only.map(|only| only.goes_on),
-            });
+            };
+            // What shapes there are is no other slice's business.
+            let learnt = match is_own {
+                true => Learnt::nothing(kind),
+                false => self.lessons.take(kind),
+            };
             Shortcuts::new(&self.units, self.patterns(), learnt, noted.reasons.as_mut())
         });
         let over = Over::new(dependences, wanted);
@@ -101,7 +107,7 @@ impl Region {
             options.check_memory(search.size() + self.kept_size())
         })?;
         let (slice, learnt) = search.finish(options.inherited_by);
-        if let Some(learnt) = learnt {
+        if let Some(learnt) = learnt.filter(|_| !is_own) {
             self.keep_learnt(learnt);
         }
         Ok(slice)
@@ -220,8 +226,9 @@ impl Search<'_> {
         if !is_whole && (alike.position >= self.end || alike.end() <= self.start) {
             return;
         }
-        let is_partly = noted.is_partly(alike.position, alike.count as usize);
-        let met = match shortcuts.as_mut().filter(|_| is_whole && !is_partly) {
+        let has_other = |partly: &Partly| partly.has_other(alike.position, alike.count as usize);
+        let is_known = is_whole && !noted.partly().is_some_and(has_other);
+        let met = match shortcuts.as_mut().filter(|_| is_known) {
             Some(shortcuts) => shortcuts.over(alike, book, wanted, noted),
             None => Met::Unknown,
         };
@@ -348,11 +355,10 @@ impl Noted<'_> {
         }
     }
 
-    /// Whether only some of one of so many instructions counts.
+    /// What of the instructions counts that are told of, where that is not all.
     #[inline(always)]
-    fn is_partly(&self, position: Position, count: usize) -> bool {
-        let partly = self.only.and_then(|only| only.partly);
-        partly.is_some_and(|partly| partly.has_some(position, count))
+    pub fn partly(&self) -> Option<&Partly> {
+        self.only.and_then(|only| only.partly)
     }
 
     /// Whether code is not looked into.
@@ -367,7 +373,7 @@ impl Notes for Noted<'_> {
         self.decision.is_some()
     }
 
-    fn depending(&self, position: Position) -> Option<&Depending> {
+    fn depending(&self, position: Position) -> Option<Share<'_>> {
         self.only?.partly?.of(position)
     }
 

@@ -206,7 +206,8 @@ impl<'a> Shortcuts<'a> {
             let manner = noted.manner(record.position + index as Position, insn);
             left |= u64::from(manner == Manner::Left) << index;
         }
-        let behind = Behind { tests: &tests, decide, asides: &asides, left };
+        let partly = noted.only.and_then(|only| only.partly);
+        let behind = Behind { tests: &tests, decide, asides: &asides, left, partly };
         let record = &Record { starts, ..*record };
         let Learnt { sketcher, kind, .. } = &mut self.learnt;
         let found = sketcher.sketch(record, &behind, kind.control);
@@ -299,6 +300,9 @@ impl Known {
         });
         if let Some(only) = noted.only {
             key.rest.push(only.told.mask(alike.position, alike.count));
+        }
+        if let Some(partly) = noted.partly().filter(|partly| !partly.is_empty()) {
+            partly.describe(alike.position, alike.count as usize, &mut key.rest);
         }
         any != 0
     }

@@ -6,6 +6,7 @@ use crate::course::Restored;
 use crate::events::Record;
 use crate::memory::{bits, each_bit};
 use crate::over::{Instance, Notes, Over};
+use crate::partly::{Partly, Share};
 use crate::patterns::{MOST, Test};
 use crate::waiting::Aside;
 use crate::wanted::{Role, Wanted, Wanter};
@@ -23,6 +24,8 @@ pub struct Behind<'a> {
     pub asides: &'a [(usize, u8)],
     /// Which of its instructions count as if they had been made of nothing.
     pub left: u64,
+    /// What of its instructions counts, where that is not all.
+    pub partly: Option<&'a Partly>,
 }
 
 /// What is wanted in front of it because of that, and what follows.
@@ -107,6 +110,7 @@ impl Sketcher {
             control,
             decide: behind.decide,
             left: behind.left,
+            partly: behind.partly,
             asides: asides.collect(),
             deciders: Vec::new(),
             found: Found::default(),
@@ -169,6 +173,7 @@ struct Sketch<'a> {
     control: bool,
     decide: u64,
     left: u64,
+    partly: Option<&'a Partly>,
     asides: Vec<(usize, Aside)>,
     /// Instructions that decided over others of the unit, and for whom.
     deciders: Vec<(usize, By)>,
@@ -208,6 +213,10 @@ impl Sketch<'_> {
 impl Notes for Sketch<'_> {
     fn decides(&mut self, instance: &Instance) -> bool {
         self.decide >> instance.index & 1 == 1
+    }
+
+    fn depending(&self, position: Position) -> Option<Share<'_>> {
+        self.partly?.of(position)
     }
 
     fn belongs(

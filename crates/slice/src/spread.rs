@@ -396,7 +396,8 @@ impl Notes for Noted<'_> {
         let is_whole = made.iter().all(Becomes::is_whole)
             && (decides || instance.insn.effects.decides.is_empty());
         if self.noting.is_some_and(|noting| noting.has(instance.position)) && !is_whole {
-            self.slice.partly.add(instance.position, made, decides);
+            let parts = &instance.insn.effects.parts;
+            self.slice.partly.add(instance.position, parts, made, decides);
         }
     }
 
