@@ -170,6 +170,12 @@ pub fn slot_access(record: &Record, index: usize) -> Option<usize> {
     Some(record.unit.first_access[index] + operand)
 }
 
+/// Whether all that an instruction makes depends on the source.
+pub fn is_whole(instance: &Instance, made: &[Becomes], decides: bool) -> bool {
+    let leads = decides || instance.insn.effects.decides.is_empty();
+    leads && made.iter().all(Becomes::is_whole)
+}
+
 /// Whether others may be executed because of an instruction: a branch, a call, or what ends calls
 /// by moving the stack pointer.
 fn may_decide(insn: &Known) -> bool {

@@ -1,12 +1,14 @@
 //! What going over a unit does to what is touched, whatever else is.
 
-use crate::across::{Across, Cause, Notes, REGISTER};
+use crate::across::{Across, Cause, Notes, REGISTER, is_whole};
 use crate::backward::Dependences;
 use crate::control::Position;
 use crate::course::Restored;
 use crate::events::Record;
+use crate::forward::Becomes;
 use crate::memory::{bits, covered, each_bit};
 use crate::over::Instance;
+use crate::partly::Shape;
 use crate::patterns::{MOST, Test};
 use crate::ports::Ports;
 use crate::wanted::{Role, Wanter};
@@ -35,6 +37,10 @@ pub struct Outline {
     pub made: Vec<Act>,
     /// And of registers that it puts aside, by the number of that.
     pub asides: Vec<Act>,
+    /// The instructions of which not all depends on the source, and what does.
+    pub partly: Vec<(u8, Shape)>,
+    /// There are some of these that have no shape.
+    pub has_other: bool,
 }
 
 /// Something that is touched: its number, which bits of it, and by whom.
@@ -182,6 +188,16 @@ impl Notes for Sketch<'_> {
         self.found.members |= 1 << instance.index;
         self.found.met |= 1 << instance.index;
         By::Instruction(instance.index as u8).wanter()
+    }
+
+    fn becomes(&mut self, instance: &Instance, made: &[Becomes], decides: bool) {
+        if is_whole(instance, made, decides) {
+            return;
+        }
+        match Shape::of(&instance.insn.effects.parts, made, decides) {
+            Some(shape) => self.found.partly.push((instance.index as u8, shape)),
+            None => self.found.has_other = true,
+        }
     }
 
     fn decides(&mut self, instance: &Instance, _: Wanter) {

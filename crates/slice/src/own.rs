@@ -1,8 +1,10 @@
 //! What a slice knows of the ways over units that it shares with others: how often it went each, and
 //! by whom what is made there is touched.
 
+use crate::control::Position;
 use crate::events::Record;
 use crate::memory::each_bit;
+use crate::partly::Shape;
 use crate::spread::Noted;
 use crate::wanted::Wanter;
 use crate::way::{Way, rank};
@@ -22,6 +24,21 @@ pub struct Gone {
     pub wanters: Box<[Wanter]>,
     /// The same of those that decide.
     pub deciders: Box<[Wanter]>,
+    /// The instructions of which not all depends on the source, by the numbers of their shapes; none
+    /// if one has none.
+    shapes: Option<Box<[(u8, u8)]>>,
+}
+
+impl Gone {
+    /// Notes what of some instructions depends on the source; whether that is known.
+    #[inline]
+    pub fn note(&self, record: &Record, noting: u64, noted: &mut Noted) -> bool {
+        let Some(shapes) = &self.shapes else { return false };
+        for (index, number) in shapes.iter().filter(|(index, _)| noting >> index & 1 == 1) {
+            noted.slice.partly.set(record.position + Position::from(*index), *number);
+        }
+        true
+    }
 }
 
 impl Own {
@@ -59,7 +76,15 @@ impl Own {
         each_bit(way.decide & way.met, |index| deciders.push(wanters[rank(way.met, index)]));
         let deciders: Box<[Wanter]> = deciders.into();
         self.size += size_of_val(&*wanters) + size_of_val(&*deciders);
-        self.gone[way.number] = Gone { is_known: true, times: 0, wanters, deciders };
+        let numbered = |(index, shape): &(u8, Shape)| {
+            noted.slice.partly.number(shape.clone()).map(|number| (*index, number))
+        };
+        // Nothing is noted where nobody asks for it.
+        let shapes = match noted.noting.and(way.partly.as_ref()) {
+            Some(partly) => partly.iter().map(numbered).collect(),
+            None => None,
+        };
+        self.gone[way.number] = Gone { is_known: true, times: 0, wanters, deciders, shapes };
     }
 }
 

@@ -88,7 +88,7 @@ impl Partly {
     }
 
     /// The number of a shape, if there are not too many.
-    fn number(&mut self, shape: Shape) -> Option<u8> {
+    pub(crate) fn number(&mut self, shape: Shape) -> Option<u8> {
         if let Some(known) = self.numbers.get(&shape) {
             return Some(*known);
         }
@@ -98,7 +98,9 @@ impl Partly {
         Some(next)
     }
 
-    fn set(&mut self, position: Position, number: u8) {
+    /// Of an instruction it is known which number its shape has.
+    #[inline]
+    pub(crate) fn set(&mut self, position: Position, number: u8) {
         let (word, byte) = (position as usize / IN_WORD, position as usize % IN_WORD);
         self.known[word] |= u64::from(number) << (8 * byte);
     }
@@ -151,7 +153,7 @@ impl Partly {
 
 impl Shape {
     /// None if what was made has none.
-    fn of(parts: &[Part], made: &[Becomes], decides: bool) -> Option<Shape> {
+    pub fn of(parts: &[Part], made: &[Becomes], decides: bool) -> Option<Shape> {
         let is_string = |part: &Part| matches!(part.to, Place::String { .. });
         let has_bits = |made: &Becomes| made.size() <= 64;
         let overlaps = |(number, one): (usize, &Becomes)| {

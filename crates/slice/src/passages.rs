@@ -31,8 +31,12 @@ pub enum Met {
     Unknown,
 }
 
-/// More ways of a pattern are not remembered.
+/// More ways of a pattern are not remembered at once: those that are gone least are forgotten. What a
+/// run goes through at first, such as while a table is filled, need not come again.
 const MOST_WAYS: usize = 64;
+
+/// More ways of a pattern are not learnt: it is met in ever new ones.
+const MOST_LEARNT: usize = 16 * MOST_WAYS;
 
 pub struct Passages<'a> {
     patterns: &'a Patterns,
@@ -66,6 +70,8 @@ struct Ways {
     ports: Ports,
     /// Those that are gone most are in front.
     all: Vec<Way>,
+    /// How many there have been.
+    learnt: usize,
 }
 
 impl<'a> Passages<'a> {
@@ -99,7 +105,7 @@ impl<'a> Passages<'a> {
         if record.pattern == NONE || !own.may_pass {
             return Met::Unknown;
         }
-        let Ways { ports, all: ways } = match self.known.get_mut(record.pattern as usize) {
+        let Ways { ports, all: ways, learnt } = match self.known.get_mut(record.pattern as usize) {
             Some(Known::Ways(ways)) => &mut **ways,
             Some(Known::NoWays) => return Met::Unknown,
             Some(Known::Met) => {
@@ -119,7 +125,7 @@ impl<'a> Passages<'a> {
         // Of slices of few numbers this is faster than to compare them as a whole.
         let Some(found) = ways.iter().position(|way| way.key.iter().eq(key.iter())) else {
             let is_worth =
-                ways.len() < MOST_WAYS && self.once.is_there((record.pattern, key.as_slice()));
+                *learnt < MOST_LEARNT && self.once.is_there((record.pattern, key.as_slice()));
             return if is_worth { Met::New } else { Met::Unknown };
         };
         if found > 0 {
@@ -127,6 +133,10 @@ impl<'a> Passages<'a> {
         }
         let way = &ways[found / 2];
         let Some(gone) = own.find(way) else { return Met::First(way.number) };
+        let noting = noted.noting(record);
+        if noting != 0 && !gone.note(record, noting, noted) {
+            return Met::Unknown;
+        }
         gone.times += 1;
         redefine(ports, record, across, noted);
         way.note(record, &gone.deciders, noted);
@@ -151,7 +161,7 @@ impl<'a> Passages<'a> {
         self.known[record.pattern as usize] = match ports {
             Some(ports) => {
                 self.size += size_of::<Ways>() + ports.size();
-                Known::Ways(Box::new(Ways { ports, all: Vec::new() }))
+                Known::Ways(Box::new(Ways { ports, all: Vec::new(), learnt: 0 }))
             }
             None => Known::NoWays,
         };
@@ -184,13 +194,16 @@ impl<'a> Passages<'a> {
         let record = &Record { starts: &self.stand_ins(record)?, ..*record };
         let known = &mut self.known[record.pattern as usize];
         let Known::Ways(known) = known else { return None };
-        let Ways { ports, all: ways } = &mut **known;
+        let Ways { ports, all: ways, learnt } = &mut **known;
         let (uses, others) = self.key.split_at(ports.uses().len());
         let (decided, brings) = others.split_first()?;
         let before = Before { uses, decided: *decided, brings };
         let outline = self.outliner.outline(record, ports, &before);
         let way = Way::of(outline, self.key.as_slice().into(), self.count);
-        self.count += 1;
+        if ways.len() == MOST_WAYS {
+            self.size -= ways.drain(MOST_WAYS / 2..).map(|way| way.size()).sum::<usize>();
+        }
+        (self.count, *learnt) = (self.count + 1, *learnt + 1);
         self.size += way.size();
         ways.push(way);
         Some(self.count - 1)

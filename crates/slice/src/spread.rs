@@ -1,6 +1,6 @@
 //! What was made of a value: a region forwards.
 
-use crate::across::{Across, Cause, Notes};
+use crate::across::{Across, Cause, Notes, is_whole};
 use crate::backward::Dependences;
 use crate::binding::{Binding, End};
 use crate::births::{Births, Inherited};
@@ -241,7 +241,6 @@ impl<'a> Spread<'a> {
             && !record.unit.has_lanes
             && !self.noted.pruned.has_some_of(record.unit)
             && !self.noted.undecided
-            && !self.noted.is_noting(record)
             && self.sources.first().is_none_or(|source| source.position >= end);
         let Spread { across, noted, own, .. } = self;
         across.touched.turn_to(record.thread);
@@ -326,7 +325,7 @@ pub struct Noted<'a> {
     pub reasons: Option<Reasons>,
     pub lists: bool,
     /// Those of which it is noted what of them is touched.
-    noting: Option<&'a Positions>,
+    pub noting: Option<&'a Positions>,
     pub slice: Slice,
 }
 
@@ -340,10 +339,10 @@ impl Noted<'_> {
         }
     }
 
-    /// Whether something is noted of one of a unit's instructions.
+    /// Of which of a unit's instructions something is to be noted.
     #[inline]
-    fn is_noting(&self, record: &Record) -> bool {
-        self.noting.is_some_and(|noting| noting.has_some(record.position, record.count))
+    pub fn noting(&self, record: &Record) -> u64 {
+        self.noting.map_or(0, |noting| noting.mask(record.position, record.count as u32))
     }
 
     /// Who one is that decides.
@@ -393,9 +392,9 @@ impl Notes for Noted<'_> {
     }
 
     fn becomes(&mut self, instance: &Instance, made: &[Becomes], decides: bool) {
-        let is_whole = made.iter().all(Becomes::is_whole)
-            && (decides || instance.insn.effects.decides.is_empty());
-        if self.noting.is_some_and(|noting| noting.has(instance.position)) && !is_whole {
+        if self.noting.is_some_and(|noting| noting.has(instance.position))
+            && !is_whole(instance, made, decides)
+        {
             let parts = &instance.insn.effects.parts;
             self.slice.partly.add(instance.position, parts, made, decides);
         }

@@ -5,6 +5,7 @@ use crate::control::Position;
 use crate::events::Record;
 use crate::memory::{bits, each_bit};
 use crate::outline::{Act, By, Outline};
+use crate::partly::Shape;
 use crate::patterns::Test;
 use crate::ports::Ports;
 use crate::spread::Noted;
@@ -25,11 +26,14 @@ pub struct Way {
     pub decide: u64,
     made: Box<[Act]>,
     asides: Box<[Act]>,
+    /// The instructions of which not all depends on the source, and what does; none if that has no
+    /// shape.
+    pub partly: Option<Box<[(u8, Shape)]>>,
 }
 
 impl Way {
     pub fn of(outline: Outline, key: Box<[u64]>, number: usize) -> Way {
-        let Outline { members, met, decide, made, asides } = outline;
+        let Outline { members, met, decide, made, asides, partly, has_other } = outline;
         let ranked = |by: By| match by {
             By::Instruction(index) => By::Instruction(rank(met, index.into()) as u8),
             by => by,
@@ -37,12 +41,14 @@ impl Way {
         let ranked =
             |all: Vec<Act>| all.into_iter().map(|(at, mask, by)| (at, mask, ranked(by))).collect();
         let (made, asides) = (ranked(made), ranked(asides));
-        Way { key, number, members, met, decide, made, asides }
+        let partly = (!has_other).then(|| partly.into());
+        Way { key, number, members, met, decide, made, asides, partly }
     }
 
     pub fn size(&self) -> usize {
         let acts = size_of_val(&*self.made) + size_of_val(&*self.asides);
-        size_of::<Way>() + size_of_val(&*self.key) + acts
+        let partly = self.partly.as_ref().map_or(0, |partly| size_of_val(&**partly));
+        size_of::<Way>() + size_of_val(&*self.key) + acts + partly
     }
 
     /// Which instructions belong to the slice.

@@ -14,6 +14,8 @@ use why_slice::region::{Builder, Criterion, Only, Options, Region, Slice};
 use why_trace::shape::{Kind, Planner, Shape};
 use why_trace::{FIRST_UNIT_ID, REPEATED, STACK, THREAD};
 
+#[path = "region/chops.rs"]
+mod chops;
 #[path = "../../flow/tests/support/image.rs"]
 mod image;
 #[path = "region/learnt.rs"]
