@@ -1,6 +1,7 @@
 //! Races among the dependences of a slice, as they are shown.
 
 use super::lines::{Line, Place, Sources};
+use super::ways;
 use serde::{Deserialize, Serialize};
 use why_slice::races::{Party, Race};
 use why_slice::region::Region;
@@ -50,8 +51,39 @@ impl ShownRace {
     }
 }
 
+/// How the names of functions begin by which threads wait for each other.
+const ORDERING: [&str; 14] = [
+    "pthread_mutex_",
+    "pthread_rwlock_",
+    "pthread_cond_",
+    "pthread_barrier_",
+    "pthread_spin_",
+    "pthread_once",
+    "__pthread_once",
+    "sem_",
+    "mtx_",
+    "cnd_",
+    "call_once",
+    "__cxa_guard_",
+    "_ZNSt18condition_variable",
+    "_ZNSt22condition_variable_any",
+];
+
+impl Sources<'_> {
+    /// Whether this is within a call by which threads wait for each other: what it keeps of who holds
+    /// what is its own affair.
+    fn orders_threads(&self, of: &Party) -> bool {
+        let name = of.site.and_then(|site| {
+            let module = self.module(site)?;
+            ways::called_at(&module.image, module.linked(site))
+        });
+        name.is_some_and(|name| ORDERING.iter().any(|begin| name.starts_with(begin)))
+    }
+}
+
 /// Races between lines, each pair once. What happens where nothing of the program's own is shown on
-/// either side, as when threads end, is the libraries' own affair.
+/// either side, as when threads end, is the libraries' own affair, and so is what they do to order
+/// threads.
 pub fn shown(
     races: &[Race],
     region: &Region,
@@ -61,7 +93,8 @@ pub fn shown(
     let mut shown: Vec<((Place, Place), ShownRace)> = Vec::new();
     for race in races {
         let parties = [&race.write, &race.read].map(|of| of.site.unwrap_or(of.address));
-        if sources.lines(parties).is_empty() {
+        let is_ordering = sources.orders_threads(&race.write) && sources.orders_threads(&race.read);
+        if is_ordering || sources.lines(parties).is_empty() {
             continue;
         }
         let mut place = |of: &Party| sources.place_of(of.site.unwrap_or(of.address)).clone();

@@ -2,7 +2,7 @@
 
 use super::loader;
 use crate::images::Images;
-use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
@@ -305,17 +305,32 @@ pub fn name_of(image: &Image, callee: LinkAddress) -> Option<&str> {
     }
 }
 
+/// The same of what is called at an address.
+pub fn called_at(image: &Image, call: LinkAddress) -> Option<&str> {
+    let call = first_that_leads_on(image, call)?;
+    match call.is_ip_rel_memory_operand() {
+        true => image.imported(LinkAddress(call.ip_rel_memory_address())),
+        false if call.is_call_near() => name_of(image, LinkAddress(call.near_branch_target())),
+        false => None,
+    }
+}
+
 /// The name of what is called by way of some code of the linker's.
 fn imported_by(image: &Image, stub: LinkAddress) -> Option<&str> {
-    /// None is longer.
-    const LONGEST: usize = 16;
-    let mut bytes = [0; LONGEST];
-    let got = image.read(stub, &mut bytes);
-    let decoder = Decoder::with_ip(64, &bytes[..got], stub.0, DecoderOptions::NONE);
-    let jump = decoder.into_iter().find(|insn| insn.flow_control() != FlowControl::Next)?;
+    let jump = first_that_leads_on(image, stub)?;
     image.imported(LinkAddress(
         jump.is_ip_rel_memory_operand().then(|| jump.ip_rel_memory_address())?,
     ))
+}
+
+/// The first instruction from an address on behind which it goes on elsewhere.
+fn first_that_leads_on(image: &Image, at: LinkAddress) -> Option<Instruction> {
+    /// No code of the linker's is longer.
+    const LONGEST: usize = 16;
+    let mut bytes = [0; LONGEST];
+    let got = image.read(at, &mut bytes);
+    let decoder = Decoder::with_ip(64, &bytes[..got], at.0, DecoderOptions::NONE);
+    decoder.into_iter().find(|insn| insn.flow_control() != FlowControl::Next)
 }
 
 /// Functions of libraries whose callers' code does not go on behind the call.

@@ -79,3 +79,18 @@ fn races_are_those_that_helgrind_finds_and_no_others() {
         }
     }
 }
+
+/// What a lock keeps of who holds it is written and read by the library in ways of its own, which
+/// depend on the schedule.
+#[test]
+fn what_locks_keep_is_no_race() {
+    let recorded = Recorded::built("c++", "shared.cc", &["-g", "-O1", "-pthread"]);
+    let program = recorded.program.to_str().unwrap();
+    for seed in 1..=8 {
+        recorded.why(&["record", "--seed", &seed.to_string(), "--", program]);
+        let answer = recorded.json(&["slice", "end:outcome"]);
+        let lines = recorded.comments(&answer);
+        assert!(set(&["reads", "writes"]).is_subset(&lines), "{seed}: {answer:#}");
+        assert!(recorded.races(&answer).is_empty(), "{seed}: {answer:#}");
+    }
+}
