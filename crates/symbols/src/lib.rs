@@ -54,7 +54,7 @@ pub use landings::Landing;
 pub use leaving::{Leaving, Left};
 pub use lines::{LineSearch, SourceLine};
 pub use module::{Module, Modules};
-pub use named::Named;
+pub use named::{Maker, Named, Wrote};
 pub use statement::Statement;
 use tables::Unit;
 pub use unwind::{Backtrace, End, Frame};

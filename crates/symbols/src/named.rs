@@ -7,6 +7,7 @@ use crate::units::DieRef;
 use crate::value::Value;
 use crate::{Expression, Frame, Memory, Modules, Viewpoint};
 use gimli::UnitOffset;
+use gimli::constants as dw;
 
 /// A part of a variable, and how to write it; of several members that share a byte, each.
 pub struct Named(Vec<(String, Value)>);
@@ -28,6 +29,22 @@ impl Named {
             self.0.iter().map(|(_, value)| value.text(modules, memory)).collect();
         texts.join(", ")
     }
+}
+
+/// An instruction that has just made something.
+#[derive(Clone, Copy)]
+pub struct Maker {
+    /// Its address.
+    pub at: u64,
+    /// What it wrote to memory, if it wrote one number.
+    pub wrote: Option<Wrote>,
+}
+
+#[derive(Clone, Copy)]
+pub struct Wrote {
+    pub size: u64,
+    /// It was written as one with a fraction.
+    pub is_float: bool,
 }
 
 /// Nothing is nested deeper.
@@ -65,8 +82,26 @@ impl Value {
                 .is_some_and(|bytes| !bytes.contains(&0))
     }
 
-    /// The innermost part so many bytes behind its beginning.
-    fn part_at(self, memory: &dyn Memory, name: String, offset: u64) -> Named {
+    /// How well what was written suits it: the less, the better.
+    fn unlike(&self, wrote: Option<Wrote>) -> u8 {
+        // Members of some bits are told together, in their order.
+        if self.bits.is_some() {
+            return 0;
+        }
+        let Some(wrote) = wrote.filter(|wrote| self.size() == Some(wrote.size)) else { return 2 };
+        let is_float = matches!(self.shape(), Shape::Number { encoding: dw::DW_ATE_float, .. });
+        u8::from(is_float != wrote.is_float)
+    }
+
+    /// The innermost part so many bytes behind its beginning; of a union the member that suits what was
+    /// written.
+    fn part_at(
+        self,
+        memory: &dyn Memory,
+        name: String,
+        offset: u64,
+        wrote: Option<Wrote>,
+    ) -> Named {
         let (mut name, mut value) = (name, self);
         let mut offset = offset;
         for _ in 0..MOST_DEPTH {
@@ -77,11 +112,15 @@ impl Value {
                     };
                     let parts = record.members.iter();
                     let parts = parts.map(|member| (member, value.member(memory, member)));
-                    let mut around = parts.filter_map(|(member, part)| {
+                    let around = parts.filter_map(|(member, part)| {
                         let offset = part.around(at)?;
                         (!part.is_empty(memory, MOST_DEPTH)).then_some((member, part, offset))
                     });
-                    let Some((member, part, inside)) = around.next() else { break };
+                    let mut around: Vec<_> = around.collect();
+                    let unlike = |(_, (_, part, _)): &(usize, &(_, Value, _))| part.unlike(wrote);
+                    let best = around.iter().enumerate().min_by_key(unlike);
+                    let Some(best) = best.map(|(number, _)| number) else { break };
+                    let (member, part, inside) = around.remove(best);
                     let suffix = |member: &Member| match &member.name {
                         Some(name) if !member.is_base => format!(".{name}"),
                         _ => String::new(),
@@ -124,35 +163,37 @@ impl Modules {
         &self,
         memory: &dyn Memory,
         frames: &[Frame],
-        maker: Option<u64>,
+        maker: Option<Maker>,
         at: u64,
     ) -> Option<Named> {
         let mut pointers = Vec::new();
+        let wrote = maker.and_then(|maker| maker.wrote);
         for (number, frame) in frames.iter().enumerate() {
             for viewpoint in self.viewpoints(frame, maker.filter(|_| number == 0)) {
                 let function = viewpoint.functions[0];
                 for variable in self.variables_seen_from(&viewpoint, memory, frame, function) {
                     let Ok(value) = variable.value else { continue };
                     if let Some(offset) = value.around(at) {
-                        return Some(value.part_at(memory, variable.name, offset));
+                        return Some(value.part_at(memory, variable.name, offset, wrote));
                     }
                     pointers.push((variable.name, value));
                 }
             }
         }
-        self.global_at(memory, at).or_else(|| pointed_to(memory, pointers, at))
+        self.global_at(memory, at, wrote).or_else(|| pointed_to(memory, pointers, at, wrote))
     }
 
     /// From where the program's own functions that a frame is in are looked at: from the
     /// instruction that has just made something, if one is told. What is behind it may be of other
     /// functions, which were inlined there, or of blocks that begin with what it made.
-    fn viewpoints(&self, frame: &Frame, maker: Option<u64>) -> Vec<Viewpoint> {
+    fn viewpoints(&self, frame: &Frame, maker: Option<Maker>) -> Vec<Viewpoint> {
         let own = |frame: &Frame| -> Vec<Viewpoint> {
             let functions = self.called(frame).into_iter().enumerate();
             let own = functions.filter(|(_, called)| called.is_own);
             own.map(|(function, _)| Viewpoint::of(frame, function)).collect()
         };
         let behind = own(frame);
+        let maker = maker.map(|maker| maker.at);
         let Some(maker) = maker.filter(|maker| self.are_of_one(*maker, frame.lookup())) else {
             return behind;
         };
@@ -184,7 +225,7 @@ impl Modules {
     }
 
     /// The variable around an address that belongs to no frame.
-    fn global_at(&self, memory: &dyn Memory, at: u64) -> Option<Named> {
+    fn global_at(&self, memory: &dyn Memory, at: u64, wrote: Option<Wrote>) -> Option<Named> {
         // Variables lie in parts of a file that are no code, and mostly in none that is mapped.
         let own = self.files().into_iter().filter(|module| !module.image.is_of_system);
         let named = own.into_iter().find_map(|module| {
@@ -194,7 +235,7 @@ impl Modules {
         let (module, name) = named?;
         let value = self.global_around(memory, module, &name, at)?;
         let offset = value.around(at)?;
-        Some(value.part_at(memory, name, offset))
+        Some(value.part_at(memory, name, offset, wrote))
     }
 
     /// The variable of a function of the program's own that a register holds, where an instruction
@@ -203,7 +244,7 @@ impl Modules {
         &self,
         memory: &dyn Memory,
         frame: &Frame,
-        maker: Option<u64>,
+        maker: Option<Maker>,
         register: u16,
     ) -> Option<Named> {
         let holds = |value: &Value| {
@@ -240,12 +281,17 @@ fn indices(number: u64, inner: &[u64]) -> String {
     format!("[{number}]{written}")
 }
 
-fn pointed_to(memory: &dyn Memory, pointers: Vec<(String, Value)>, at: u64) -> Option<Named> {
+fn pointed_to(
+    memory: &dyn Memory,
+    pointers: Vec<(String, Value)>,
+    at: u64,
+    wrote: Option<Wrote>,
+) -> Option<Named> {
     pointers.into_iter().find_map(|(name, value)| {
         let target = value.pointed_to(memory).ok()??;
         let offset = target.around(at)?;
         let is_record = matches!(target.shape(), Shape::Record(_));
-        let Named(parts) = target.part_at(memory, String::new(), offset);
+        let Named(parts) = target.part_at(memory, String::new(), offset, wrote);
         let named = |(part, value): (String, Value)| {
             let name = match part.strip_prefix('.') {
                 Some(member) if is_record => format!("{name}->{member}"),

@@ -2,13 +2,14 @@
 
 use crate::images::{Images, SceneMemory, innermost};
 use crate::replay::{self, How};
+use iced_x86::{Decoder, DecoderOptions, OpKind};
 use serde::{Deserialize, Serialize};
 use why_effects::Cell;
 use why_engine::{EngineError, Look, Observer, Report, Scene, Then};
 use why_record::position::{Moment, Position};
 use why_record::store::Recording;
 use why_slice::backward::Area;
-use why_symbols::{Frame, Modules};
+use why_symbols::{Frame, Maker, Modules, Wrote};
 
 /// What was made, and when: right behind the instruction that made it, or, if that is told by a
 /// call, where the thread has come back from that.
@@ -99,7 +100,8 @@ fn seen(scene: &Scene, modules: &Modules, asked: &Asked) -> Option<Seen> {
     };
     let mut frames = asked.seen_from_line(frames);
     frames.truncate(FRAMES);
-    let maker = Some(asked.maker).filter(|_| asked.call.is_none());
+    let maker = Maker { at: asked.maker, wrote: wrote(scene, asked.maker) };
+    let maker = Some(maker).filter(|_| asked.call.is_none());
     let named = match &asked.area {
         Area::Memory(bytes) => modules.name_at(memory, &frames, maker, bytes.start)?,
         // What is there when a call has come back need not be what was made.
@@ -109,6 +111,18 @@ fn seen(scene: &Scene, modules: &Modules, asked: &Asked) -> Option<Seen> {
         }
     };
     Some(Seen { name: named.name(), value: named.text(modules, memory) })
+}
+
+/// What the instruction at an address writes to memory, if it is one number.
+fn wrote(scene: &Scene, at: u64) -> Option<Wrote> {
+    use iced_x86::MemorySize::{Float32, Float64, Float80};
+    let mut bytes = [0; 15];
+    let got = scene.read(at, &mut bytes);
+    let insn = Decoder::with_ip(64, &bytes[..got], at, DecoderOptions::NONE).decode();
+    let size = Some(insn.memory_size())
+        .filter(|size| insn.op0_kind() == OpKind::Memory && !size.is_packed())?;
+    let is_float = [Float32, Float64, Float80].contains(&size);
+    Some(Wrote { size: size.size() as u64, is_float })
 }
 
 impl Asked {

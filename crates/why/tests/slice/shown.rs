@@ -135,6 +135,19 @@ fn of_something_larger_the_wanted_part_is_told() {
 }
 
 #[test]
+fn of_a_union_the_member_is_told_that_was_written() {
+    let recorded = Recorded::new("unions.c", &["-g", "-O0"], &[]);
+    let answer = recorded.json(&["slice", "end:outcome", "--thin"]);
+    for (comment, made) in [
+        ("fraction", "one.fraction = 4.5"),
+        ("half", "other.half = 5.5"),
+        ("small", "third.small = 5"),
+    ] {
+        assert_eq!(recorded.made(&answer, comment).as_deref(), Some(made), "{answer:#}");
+    }
+}
+
+#[test]
 fn what_a_call_makes_is_told_as_it_is_when_that_has_come_back() {
     for level in ["-O0", "-O1"] {
         let recorded = Recorded::new("told.c", &["-g", level, "-fno-builtin"], &["12 34 56"]);
