@@ -3,7 +3,7 @@
 mod algorithm;
 pub mod answer;
 mod not_smaller;
-mod output;
+pub mod output;
 mod plot;
 mod reader;
 mod several;
