@@ -8,6 +8,7 @@ pub mod spans;
 
 use crate::reduce::output::directory_of;
 use crate::replay::{self, How};
+use crate::say::besides;
 use crate::slice::shown::Shown;
 use crate::slice::traced;
 use maker::{Made, Maker};
@@ -102,6 +103,7 @@ pub fn make(
         // Another build may have traced the same differently.
         return Err(failed("the slice does not fit the trace of its recording; make it again"));
     }
+    warn_of_many(slice.runs.len());
     let wanted: Vec<u64> =
         slice.runs.iter().flat_map(|(first, count)| *first..first + count).collect();
     let excerpt = Excerpt::new(region, wanted);
@@ -139,6 +141,18 @@ pub fn make(
     replay::run(recording, How { look, ..How::default() })?;
     let whole_seconds = begun.elapsed().as_secs_f64();
     Ok((unkept, Figures { excerpt: entry, seconds: 0.0, whole_seconds }))
+}
+
+/// It takes as long to make it as to execute it then, and nothing else says so without a terminal.
+fn warn_of_many(stretches: usize) {
+    /// Some seconds.
+    const MANY: usize = 100_000;
+    if stretches > MANY {
+        besides!(
+            "the slice is in {stretches} stretches, and each costs about as much as tens of \
+             thousands of instructions"
+        );
+    }
 }
 
 /// How much of the run an excerpt is.

@@ -3,6 +3,7 @@
 use super::recorded::{Recorded, WHY, text};
 use serde_json::Value;
 use std::fs::Permissions;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -454,4 +455,26 @@ fn an_excerpt_is_there_when_it_is_whole() {
     let message = recorded.refused(&replay("many"), 125);
     assert!(message.contains("cannot create the recording"), "{message}");
     assert!(manifest.exists() && !derived.exists() && rooms().is_empty());
+}
+
+/// Nobody who waits for minutes is to wonder why.
+#[test]
+fn what_a_slice_in_many_stretches_costs_is_said_beforehand() {
+    let recorded = Recorded::new("stretches.c", &["-g", "-O0"], &[]);
+    for (name, criterion) in [("many", "end:sum"), ("few", "end:few")] {
+        assert!(recorded.why(&["slice", criterion, "--thin", "--save", name]).status.success());
+    }
+    let mut replay = recorded.command(&["replay", "--slice", "many"]);
+    let mut replay = replay.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(replay.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    let is_beforehand = replay.try_wait().unwrap().is_none();
+    replay.kill().unwrap();
+    replay.wait().unwrap();
+    let number = said.strip_prefix("why: the slice is in ").and_then(|rest| rest.split(' ').next());
+    let stretches: u64 = number.and_then(|number| number.parse().ok()).expect(&said);
+    // Every turn has at least two, with what is not in the slice between them.
+    assert!(is_beforehand && stretches >= 120_000 && said.contains("tens of thousands"), "{said}");
+    let few = text(&recorded.why(&["replay", "--slice", "few"]).stderr);
+    assert!(!few.contains("tens of thousands") && few.contains(" stretches; "), "{few}");
 }
