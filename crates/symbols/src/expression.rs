@@ -43,6 +43,20 @@ impl fmt::Display for Expression {
     }
 }
 
+impl Expression {
+    /// The variables that it is made of.
+    pub fn names(&self) -> Vec<&str> {
+        match self {
+            Expression::Name(name) => vec![name],
+            Expression::Number(_) => Vec::new(),
+            Expression::Element(of, index) => [of.names(), index.names()].concat(),
+            Expression::Member(of, _) | Expression::PointedTo(of) | Expression::AddressOf(of) => {
+                of.names()
+            }
+        }
+    }
+}
+
 /// What something follows on: a prefix would be taken for the whole's.
 struct Inner<'a>(&'a Expression);
 

@@ -2,7 +2,7 @@
 
 use crate::evaluate::{Context, Unknown};
 use crate::locations::{Point, VIEWS, expression_at};
-use crate::scope::Scope;
+use crate::scope::{Scope, each_within};
 use crate::units::DieRef;
 use crate::value::Value;
 use crate::{Bytes, Die, Frame, LinkAddress, Memory, Module, Modules, Viewpoint};
@@ -90,6 +90,23 @@ impl Modules {
         let module = self.at(frame.lookup())?;
         let scopes = module.image.units.scopes(module.linked(frame.lookup()));
         frame_base(memory, module, frame, scopes.last()?)
+    }
+}
+
+impl Module {
+    /// Whether the functions that an address lies in have a variable of a name, known there or not.
+    pub fn has_variable(&self, address: LinkAddress, name: &str) -> bool {
+        let units = &self.image.units;
+        let mut is_there = false;
+        for Scope { function, .. } in units.scopes(address) {
+            each_within(&function, |entry| {
+                let is_variable =
+                    matches!(entry.tag(), dw::DW_TAG_variable | dw::DW_TAG_formal_parameter);
+                is_there |=
+                    is_variable && units.name(&function.unit, entry).as_deref() == Some(name);
+            });
+        }
+        is_there
     }
 }
 

@@ -6,7 +6,9 @@ mod room;
 mod script;
 pub mod spans;
 
+use crate::reduce::output::directory_of;
 use crate::replay::{self, How};
+use crate::say::besides;
 use crate::slice::shown::Shown;
 use crate::slice::traced;
 use maker::{Made, Maker};
@@ -14,6 +16,7 @@ use room::Room;
 use script::Script;
 use serde::Serialize;
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::time::Instant;
 use why_engine::{EngineError, Look};
@@ -23,51 +26,63 @@ use why_record::store::Recording;
 use why_record::summary;
 use why_slice::excerpt::Excerpt;
 
-/// A recording that is deleted unless it is kept.
+/// An excerpt that is deleted unless it is kept.
 pub struct Unkept {
     recording: Recording,
-    is_kept: bool,
-    _room: Option<Room>,
+    room: Room,
 }
 
 impl Unkept {
-    /// At a path, or where nobody else makes one.
+    /// Where nobody else makes one: on the file system of the path, if it is to be there.
     fn at(path: Option<&Path>, recording: &Recording) -> Result<Unkept, EngineError> {
         let room = match path {
-            Some(_) => None,
+            Some(path) => {
+                let parent = directory_of(path);
+                let made = std::fs::create_dir_all(parent).and_then(|()| Room::hidden(parent));
+                made.map_err(EngineError::system(cannot_create(path)))?
+            }
             None => {
                 let derived = traced::derived(recording);
                 let what = format!("cannot make an excerpt in {}", derived.display());
-                Some(Room::beside(&derived).map_err(EngineError::system(what))?)
+                Room::derived(&derived).map_err(EngineError::system(what))?
             }
         };
-        let path = path.map(Path::to_owned).or_else(|| room.as_ref().map(Room::path));
-        let recording = Recording::create(&path.expect("one of both is there"))?;
-        Ok(Unkept { recording, is_kept: false, _room: room })
+        let recording = Recording::create(&room.path())?;
+        Ok(Unkept { recording, room })
     }
 
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
 
-    pub fn keep(mut self) {
-        self.is_kept = true;
+    /// It is whole.
+    pub fn keep(self, path: &Path) -> Result<(), EngineError> {
+        refuse_taken(path)?;
+        let renamed = std::fs::rename(self.room.path(), path);
+        renamed.map_err(EngineError::system(cannot_create(path)))
     }
 }
 
-impl Drop for Unkept {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            let _ = std::fs::remove_dir_all(&self.recording.path);
-        }
-    }
+fn cannot_create(path: &Path) -> String {
+    format!("cannot create the recording {}", path.display())
+}
+
+/// Nothing is replaced by an excerpt.
+pub fn refuse_taken(path: &Path) -> Result<(), EngineError> {
+    let errno = match path.file_name() {
+        _ if path.symlink_metadata().is_ok() => libc::EEXIST,
+        None => libc::ENOENT,
+        Some(_) => return Ok(()),
+    };
+    let error = io::Error::from_raw_os_error(errno);
+    Err(EngineError::system(cannot_create(path))(error))
 }
 
 fn failed(message: impl Into<String>) -> EngineError {
     EngineError::CannotStart { status: crate::FAILED, message: message.into() }
 }
 
-/// Makes an excerpt of a recording, at a path or beside what else was derived from it.
+/// Makes an excerpt of a recording: to be kept at a path, or with what else was derived from it.
 pub fn make(
     recording: &Recording,
     slice: &Shown,
@@ -88,6 +103,7 @@ pub fn make(
         // Another build may have traced the same differently.
         return Err(failed("the slice does not fit the trace of its recording; make it again"));
     }
+    warn_of_many(slice.runs.len());
     let wanted: Vec<u64> =
         slice.runs.iter().flat_map(|(first, count)| *first..first + count).collect();
     let excerpt = Excerpt::new(region, wanted);
@@ -125,6 +141,18 @@ pub fn make(
     replay::run(recording, How { look, ..How::default() })?;
     let whole_seconds = begun.elapsed().as_secs_f64();
     Ok((unkept, Figures { excerpt: entry, seconds: 0.0, whole_seconds }))
+}
+
+/// It takes as long to make it as to execute it then, and nothing else says so without a terminal.
+fn warn_of_many(stretches: usize) {
+    /// Some seconds.
+    const MANY: usize = 100_000;
+    if stretches > MANY {
+        besides!(
+            "the slice is in {stretches} stretches, and each costs about as much as tens of \
+             thousands of instructions"
+        );
+    }
 }
 
 /// How much of the run an excerpt is.

@@ -5,12 +5,14 @@ use crate::criterion::Code;
 use crate::images::{Images, SceneMemory, innermost};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Formatter};
 use why_engine::{Module, Scene};
 use why_record::position::Position;
 use why_record::registers::RIP;
-use why_symbols::{Called, CloseNames, Image, Leaving, Left, LineSearch, LinkAddress, Viewpoint};
+use why_symbols::{
+    Called, CloseNames, Expression, Image, Leaving, Left, LineSearch, LinkAddress, Viewpoint,
+};
 
 /// Why there is no answer about a moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,13 +161,24 @@ pub struct Executions {
     found: Counted,
     /// Where it begins.
     addresses: BTreeSet<u64>,
-    /// The last execution up to where the replay has come.
+    /// The last execution up to where the replay has come, and the last one that began at each of
+    /// the addresses.
     last: Option<Position>,
+    last_at: BTreeMap<u64, Position>,
+    /// The one that is meant instead of the last of all.
+    meant: Option<Position>,
 }
 
 impl Executions {
     pub fn new(code: Code) -> Executions {
-        Executions { code, found: Counted::default(), addresses: BTreeSet::new(), last: None }
+        Executions {
+            code,
+            found: Counted::default(),
+            addresses: BTreeSet::new(),
+            last: None,
+            last_at: BTreeMap::new(),
+            meant: None,
+        }
     }
 
     /// Where the code begins in a new module.
@@ -184,16 +197,43 @@ impl Executions {
     /// A thread has come to a watched address: the number of the execution that begins there,
     /// if one does. One that was seen before does not count again.
     pub fn reached(&mut self, scene: &Scene) -> Option<u64> {
-        if !self.addresses.contains(&scene.registers.0[RIP]) || self.last >= Some(scene.position) {
+        let pc = scene.registers.0[RIP];
+        if !self.addresses.contains(&pc) || self.last >= Some(scene.position) {
             return None;
         }
         self.last = Some(scene.position);
+        self.last_at.insert(pc, scene.position);
         self.found.times += 1;
         Some(self.found.times)
     }
 
+    /// The last execution, if no other one is meant.
     pub fn last(&self) -> Option<Position> {
-        self.last
+        self.meant.or(self.last)
+    }
+
+    /// A line that has a lambda or closure is executed in several functions. Where the last one has
+    /// no variable of a name, the last execution in a function that has is meant: whether there is
+    /// one.
+    pub fn look_elsewhere(
+        &mut self,
+        scene: &Scene,
+        images: &mut Images,
+        wanted: &Expression,
+    ) -> bool {
+        if self.meant.is_some() || !matches!(self.code, Code::Line { .. }) {
+            return false;
+        }
+        let modules = images.modules(scene);
+        let has = |pc: u64, name: &str| {
+            modules.at(pc).is_some_and(|module| module.has_variable(module.linked(pc), name))
+        };
+        let mut unknown = wanted.names();
+        unknown.retain(|name| !has(scene.registers.0[RIP], name));
+        let knows = |pc: u64| unknown.iter().any(|name| has(pc, name));
+        let knowing = self.last_at.iter().filter(|(pc, _)| knows(**pc));
+        self.meant = knowing.map(|(_, position)| *position).max();
+        self.meant.is_some()
     }
 
     /// Of several statements that begin where the thread has come to, before which one a function

@@ -3,7 +3,7 @@
 mod algorithm;
 pub mod answer;
 mod not_smaller;
-mod output;
+pub mod output;
 mod plot;
 mod reader;
 mod several;
@@ -72,6 +72,10 @@ pub struct Args {
     /// How it ended when it was recorded, if that is what is to happen again.
     #[arg(skip)]
     recorded: Option<String>,
+
+    /// Another command has it reduced, which has no `--in-place`.
+    #[arg(skip)]
+    is_of_other: bool,
 }
 
 /// What is known of the input, and how long to search.
@@ -125,6 +129,15 @@ impl Args {
             plot,
             trial,
             recorded,
+            is_of_other: true,
+        }
+    }
+
+    /// What is to be done if the result would be where the input is.
+    fn if_output_is_input(&self) -> &'static str {
+        match self.is_of_other {
+            true => "give another name with -o, for what is left of it",
+            false => "--in-place replaces it",
         }
     }
 
@@ -194,7 +207,8 @@ impl Reduction {
         let files = Files::read(&args.inputs).map_err(no_answer)?;
         let shape = Shape::of(&files);
         let original = shape.text(&files);
-        let output = Output::new(&args.inputs, args.output.clone(), shape == Shape::Several)?;
+        let (path, several) = (args.output.clone(), shape == Shape::Several);
+        let output = Output::new(&args.inputs, path, several, args.if_output_is_input())?;
         let pool = args.trial.pool(&args.inputs, shape.clone())?;
         let identity = format!("{} {:?}", args.trial.identity(), search.confirm);
         let (verdicts, known) =

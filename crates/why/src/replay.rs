@@ -114,6 +114,9 @@ fn replay(args: &Args) -> Result<Report, EngineError> {
 
 fn replay_slice(args: &Args, recording: &Recording, slice: &str) -> Result<Report, EngineError> {
     excerpt::refuse(recording, "has only one slice")?;
+    if let Some(path) = &args.output {
+        excerpt::refuse_taken(path)?;
+    }
     let json = args.json.as_ref().map(ReportFile::create).transpose()?;
     let slice = Shown::load(recording, slice).map_err(|failure| EngineError::CannotStart {
         status: crate::FAILED,
@@ -132,8 +135,8 @@ fn replay_slice(args: &Args, recording: &Recording, slice: &str) -> Result<Repor
         told["answer"]["excerpt"] = json!(figures);
         file.write_json(&told)?;
     }
-    if args.output.is_some() {
-        excerpt.keep();
+    if let Some(path) = &args.output {
+        excerpt.keep(path)?;
     }
     Ok(report)
 }

@@ -322,6 +322,17 @@ fn a_failure_that_is_another_one_elsewhere_is_not_explained() {
 }
 
 #[test]
+fn the_input_stays_what_it_is() {
+    let setting = Setting::new();
+    setting.write("in", b"text");
+    let chop = ["chop", "--auto", "in", "-o", "in", "--", "false", "@@"];
+    let (status, said) = setting.refused(&chop);
+    assert!(status == 2 && said.contains("in is the input; give another name with -o"), "{said}");
+    assert!(!said.contains("--in-place"), "{said}");
+    assert_eq!(std::fs::read(setting.path("in")).unwrap(), b"text");
+}
+
+#[test]
 fn a_wrong_exit_and_a_failed_assertion_are_failures() {
     let setting = Setting::new();
     setting.build(

@@ -2,7 +2,7 @@
 //! past all moments and through all executions, and notes where last executions were; then it
 //! goes back to those.
 
-use crate::criterion::{Code, Criterion, Place};
+use crate::criterion::{Code, Criterion, Place, Value};
 use crate::executions::{self, Absent, Executions, Within};
 use crate::images::Images;
 use crate::questions::answer::{Answer, Asker, LineMoment};
@@ -40,7 +40,7 @@ struct Visit {
 enum Goal {
     Moment(Moment),
     Execution {
-        executions: Executions,
+        executions: Box<Executions>,
         /// The last one if none is given.
         number: Option<u64>,
         /// A line's value is the one that it leaves behind.
@@ -61,7 +61,8 @@ impl Visits {
                 Place::Written(..) => unreachable!("its moment has been found"),
                 Place::Code(code, number) => {
                     let when_left = value.is_some() && matches!(code, Code::Line { .. });
-                    Goal::Execution { executions: Executions::new(code), number, when_left }
+                    let executions = Box::new(Executions::new(code));
+                    Goal::Execution { executions, number, when_left }
                 }
             };
             Visit { goal, asker: Asker { value, all_variables }, within: None, told: None }
@@ -217,6 +218,22 @@ impl Visit {
         self.within.iter().flat_map(Within::addresses).collect()
     }
 
+    /// Whether the last execution has begun, and does not know what is asked for, but another one
+    /// does: then that is the one to go to.
+    fn goes_elsewhere(&mut self, scene: &Scene, images: &mut Images) -> bool {
+        let lacks_value = matches!(&self.told, Some(Ok(answer)) if answer.lacks_value());
+        let (Goal::Execution { executions, number: None, .. }, Some(Value::Expression(wanted))) =
+            (&mut self.goal, &self.asker.value)
+        else {
+            return false;
+        };
+        let goes = lacks_value && executions.look_elsewhere(scene, images, wanted);
+        if goes {
+            (self.told, self.within) = (None, None);
+        }
+        goes
+    }
+
     /// A thread is at a watched address: looks once more if it has left the line.
     fn leave(&mut self, scene: &Scene, images: &mut Images) {
         if let Some(within) = &mut self.within {
@@ -329,7 +346,8 @@ impl Observer for Visits {
             }
             Course::Back(index) if self.visits[index].told.is_none() => {
                 let watch = self.visits[index].begin(scene, &mut self.images);
-                if watch.is_empty() { self.next_back() } else { Then::Watch(watch) }
+                let is_elsewhere = self.visits[index].goes_elsewhere(scene, &mut self.images);
+                if is_elsewhere || watch.is_empty() { self.next_back() } else { Then::Watch(watch) }
             }
             // The line was not left before.
             Course::Back(_) => self.end(scene),

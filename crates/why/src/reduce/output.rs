@@ -22,10 +22,12 @@ pub struct CannotWrite {
 }
 
 impl Output {
+    /// If the input itself would be replaced, it is told what to do.
     pub fn new(
         inputs: &[PathBuf],
         path: Option<PathBuf>,
         several: bool,
+        instead: &str,
     ) -> Result<Output, Failure> {
         let path = path.unwrap_or_else(|| beside(&inputs[0], inputs.len() > 1));
         let same = |input: &PathBuf| match (input.canonicalize(), path.canonicalize()) {
@@ -33,7 +35,7 @@ impl Output {
             _ => false,
         };
         if inputs.iter().any(same) {
-            let message = format!("{} is the input; --in-place replaces it", path.display());
+            let message = format!("{} is the input; {instead}", path.display());
             return Err(Failure::Misused(message));
         }
         let output = Output { inputs: inputs.to_vec(), path, several };

@@ -27,9 +27,8 @@ fn depths(parents: impl Iterator<Item = Option<usize>>) -> Vec<usize> {
 impl Shown {
     /// Only the lines that are to be shown.
     pub fn limited(mut self, view: &ViewArgs) -> Shown {
-        let parents = || self.lines.iter().map(|line| line.parent);
-        let count = view.how_many(parents());
-        if let Some(more) = more(view, count, &depths(parents())) {
+        let count = view.how_many(self.parents());
+        if let Some(more) = self.more(view) {
             self.left_out.insert(0, more);
         }
         if view.all && self.told_instances.is_empty() && self.in_slice > 0 {
@@ -43,9 +42,17 @@ impl Shown {
         self.before_fork = self.before_fork.map(|before| Box::new(before.limited(view)));
         self
     }
+
+    /// How many lines are not to be shown, and which options would show them.
+    pub fn more(&self, view: &ViewArgs) -> Option<String> {
+        more(view, view.how_many(self.parents()), &depths(self.parents()))
+    }
+
+    fn parents(&self) -> impl ExactSizeIterator<Item = Option<usize>> {
+        self.lines.iter().map(|line| line.parent)
+    }
 }
 
-/// How many lines are not shown, and which options would show them.
 fn more(view: &ViewArgs, shown: usize, depths: &[usize]) -> Option<String> {
     let what = match depths.len() - shown {
         0 => return None,

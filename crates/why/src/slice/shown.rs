@@ -6,7 +6,7 @@ use super::races::ShownRace;
 use super::text;
 use super::whose;
 use crate::questions::{Failure, no_answer};
-use crate::say;
+use crate::say::{self, besides};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io::{self, Write};
@@ -166,12 +166,26 @@ impl Preface {
 
 impl Shown {
     pub fn print(self, view: &ViewArgs) {
+        if view.dot {
+            self.say_what_is_not_drawn(view);
+        }
         let limited = self.limited(view);
         say::with(|out| limited.write(view, out));
         let mut shown = Some(&limited).filter(|_| view.stats);
         while let Some(Shown { figures, before_fork, .. }) = shown {
-            say::besides!("{figures}");
+            besides!("{figures}");
             shown = before_fork.as_deref();
+        }
+    }
+
+    /// Whoever hands a graph on to another program does not read it.
+    fn say_what_is_not_drawn(&self, view: &ViewArgs) {
+        if let Some(more) = self.more(view) {
+            besides!("{more}");
+        }
+        let before = self.before_fork.as_ref().and_then(|before| before.more(view));
+        if let Some(more) = before {
+            besides!("before the fork, {more}");
         }
     }
 
@@ -272,6 +286,10 @@ impl Shown {
             let from = line.parent.map_or("criterion".to_owned(), |parent| format!("l{parent}"));
             let because = format!("{:?}", line.because).to_lowercase();
             out += &format!("  {own}{from} -> {own}l{number} [label=\"{because}\"];\n");
+        }
+        if !self.left_out.is_empty() {
+            let told = quoted(&self.left_out.join("\n"));
+            out += &format!("  {own}left_out [shape=note, label={told}];\n");
         }
         if let Some(before) = &self.before_fork {
             let parent = format!("{own}before_fork_");

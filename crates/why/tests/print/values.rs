@@ -209,6 +209,45 @@ fn numbers_of_all_sizes_are_told() {
     }
 }
 
+/// The last execution of a line with a lambda is mostly one of that.
+#[test]
+fn a_line_is_executed_last_by_who_knows_the_name() {
+    let setting = build("closures.cc", &["c++", "-O0"]);
+    let value = |word: &str, rest: &str| setting.value(&format!("{}{rest}", setting.line_of(word)));
+    // There are four elements, and then the lambda is left for good.
+    assert_eq!(value("FOUND", "#5:one"), "2");
+    let place = setting.line_of("FOUND");
+    assert!(setting.print(&format!("{place}#5"))["answer"]["frames"][0]["function"] != "main");
+    for (word, name, expected) in [
+        ("FOUND", ":found", "2"),
+        ("FOUND", ":one", "2"),
+        ("FOUND", ":least", "3"),
+        ("FOUND", ":many", "-1"),
+        ("ADD", ":add.__least", "3"),
+        ("ADD", ":more", "1"),
+        // Of several such executions, the last one.
+        ("OVER", "#1:over", "2"),
+        ("OVER", ":over", "1"),
+    ] {
+        assert_eq!(value(word, name), expected, "{word}{name}");
+    }
+    let told = |criterion: &str| {
+        let sliced = setting.why(&["slice", criterion, "--thin"]);
+        assert!(sliced.status.success(), "{}", text(&sliced.stderr));
+        text(&sliced.stdout).lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&format!("{place}:found")), told(&format!("{place}#1:found")));
+    // An execution that was named is the one that is meant, and so is the last if nobody knows more.
+    for (criterion, names) in [("#5:found", "one and least"), (":nosuch", "one and least")] {
+        let error = text(&setting.why(&["print", &format!("{place}{criterion}")]).stderr);
+        assert!(error.contains("there is no variable") && error.contains(names), "{error}");
+    }
+    let setting = build("closures.rs", &["rustc", "--edition", "2021", "-C", "opt-level=0"]);
+    let place = setting.line_of("FOUND");
+    assert_eq!(setting.value(&format!("{place}:found")), "2");
+    assert_eq!(setting.value(&format!("{place}:**one")), "2");
+}
+
 #[test]
 fn a_register_is_a_variable_only_within_its_block() {
     for level in ["opt-level=0", "opt-level=1"] {

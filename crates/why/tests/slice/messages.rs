@@ -3,10 +3,12 @@
 use super::recorded::{Recorded, WHY, text};
 use serde_json::Value;
 use std::fs::Permissions;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 #[test]
 fn what_only_the_debug_information_computes_is_said() {
@@ -408,4 +410,71 @@ fn what_was_left_by_who_was_killed_is_deleted() {
         })
         .collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// Whoever makes an excerpt may be killed: what there is of it then has not the name that was given.
+#[test]
+fn an_excerpt_is_there_when_it_is_whole() {
+    let recorded = Recorded::new("stretches.c", &["-g", "-O0"], &[]);
+    for (name, criterion) in [("many", "end:sum"), ("few", "end:few")] {
+        assert!(recorded.why(&["slice", criterion, "--thin", "--save", name]).status.success());
+    }
+    let parent = recorded.directory.path().join("excerpts");
+    let new = parent.join("new");
+    let replay = |slice| ["replay", "--slice", slice, "-o", new.to_str().unwrap()];
+    let rooms = || {
+        let there = std::fs::read_dir(&parent).into_iter().flatten().flatten();
+        there.map(|entry| entry.path()).filter(|path| *path != new).collect::<Vec<_>>()
+    };
+    let mut killed = recorded.command(&replay("many")).stderr(Stdio::null()).spawn().unwrap();
+    let is_half_made = || rooms().iter().any(|room| room.join("recording/events").exists());
+    while !is_half_made() && killed.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    killed.kill().unwrap();
+    assert_eq!(killed.wait().unwrap().signal(), Some(libc::SIGKILL));
+    assert!(!new.exists() && rooms().len() == 1, "{:?}", rooms());
+
+    let manifest = new.join("manifest.json");
+    assert!(recorded.why(&replay("few")).status.success());
+    assert!(manifest.exists());
+    let info = recorded.why(&["info", new.to_str().unwrap()]);
+    assert!(text(&info.stdout).contains("for end:few"), "{}", text(&info.stdout));
+    // Whoever was killed may have left others who have not noticed yet.
+    let until = Instant::now() + Duration::from_secs(60);
+    while !rooms().is_empty() {
+        assert!(Instant::now() < until, "{:?}", rooms());
+        std::thread::sleep(Duration::from_millis(50));
+        std::fs::remove_dir_all(&new).unwrap();
+        assert!(recorded.why(&replay("few")).status.success());
+    }
+
+    // One that is there is refused before anything is done.
+    let derived = recorded.directory.path().join("recordings/stretches-1/derived");
+    std::fs::remove_dir_all(&derived).unwrap();
+    let message = recorded.refused(&replay("many"), 125);
+    assert!(message.contains("cannot create the recording"), "{message}");
+    assert!(manifest.exists() && !derived.exists() && rooms().is_empty());
+}
+
+/// Nobody who waits for minutes is to wonder why.
+#[test]
+fn what_a_slice_in_many_stretches_costs_is_said_beforehand() {
+    let recorded = Recorded::new("stretches.c", &["-g", "-O0"], &[]);
+    for (name, criterion) in [("many", "end:sum"), ("few", "end:few")] {
+        assert!(recorded.why(&["slice", criterion, "--thin", "--save", name]).status.success());
+    }
+    let mut replay = recorded.command(&["replay", "--slice", "many"]);
+    let mut replay = replay.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(replay.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    let is_beforehand = replay.try_wait().unwrap().is_none();
+    replay.kill().unwrap();
+    replay.wait().unwrap();
+    let number = said.strip_prefix("why: the slice is in ").and_then(|rest| rest.split(' ').next());
+    let stretches: u64 = number.and_then(|number| number.parse().ok()).expect(&said);
+    // Every turn has at least two, with what is not in the slice between them.
+    assert!(is_beforehand && stretches >= 120_000 && said.contains("tens of thousands"), "{said}");
+    let few = text(&recorded.why(&["replay", "--slice", "few"]).stderr);
+    assert!(!few.contains("tens of thousands") && few.contains(" stretches; "), "{few}");
 }

@@ -280,6 +280,28 @@ fn what_would_show_more_lines_is_told() {
     assert!(!deep.contains("more line"), "{deep}");
 }
 
+/// A drawing says so itself, and whoever draws it is told, too.
+#[test]
+fn what_is_not_drawn_is_told() {
+    let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
+    let criterion = format!("{}:out", recorded.place("16"));
+    let all = recorded.json(&["slice", &criterion])["answer"]["lines"].as_array().unwrap().len();
+    let drawn = |options: &[&str]| {
+        let drawn = recorded.why(&[&["slice", &criterion, "--dot"], options].concat());
+        assert!(drawn.status.success());
+        (text(&drawn.stdout), text(&drawn.stderr))
+    };
+    let (whole, said) = drawn(&["--all"]);
+    assert!(said.is_empty() && !whole.contains("more line"), "{said}{whole}");
+    let (part, said) = drawn(&["--lines=1"]);
+    let more = format!("{} more lines: --lines={all} or --all", all - 1);
+    assert_eq!(said, format!("why: {more}\n"));
+    let note = part.lines().find(|line| line.contains("shape=note")).expect(&part);
+    assert!(note.contains(&more), "{note}");
+    let nodes = |drawn: &str| drawn.lines().filter(|line| line.contains(" -> ")).count();
+    assert_eq!((nodes(&part), nodes(&whole)), (1, all));
+}
+
 #[test]
 fn slices_are_kept_and_loaded_and_drawn() {
     let recorded = Recorded::new("figure.c", &["-g", "-O0"], &[]);
@@ -290,6 +312,7 @@ fn slices_are_kept_and_loaded_and_drawn() {
     assert_eq!(text(&first.stdout), text(&again.stdout));
     let drawn = text(&recorded.why(&["slice", &place, "--dot"]).stdout);
     assert!(drawn.starts_with("digraph") && drawn.contains("criterion -> l0"), "{drawn}");
+    assert!(!drawn.contains("more line"), "{drawn}");
     let message = recorded.refused(&["slice", "two", "--load"], 1);
     assert!(message.contains("kept slices: one"), "{message}");
 }
