@@ -332,19 +332,18 @@ fn try_supervise(
     }
     supervisor.idle_timer();
     supervisor.begin_with(tid)?;
-    let result = supervisor.run().map_err(|error| supervisor.view.explain(error));
-    match &result {
+    let result = match supervisor.run() {
         Ok(()) if supervisor.replays() => supervisor.finish_replay(),
-        Ok(()) => {}
-        Err(_) => {
-            supervisor.finish_traces();
-            supervisor.kill_all();
-            if let Some(recorder) = &mut supervisor.recorder {
-                recorder.break_off();
-            }
+        result => result,
+    };
+    if result.is_err() {
+        supervisor.finish_traces();
+        supervisor.kill_all();
+        if let Some(recorder) = &mut supervisor.recorder {
+            recorder.break_off();
         }
     }
-    result
+    result.map_err(|error| supervisor.view.explain(error))
 }
 
 /// Where what the program writes goes.

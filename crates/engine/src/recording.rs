@@ -44,7 +44,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use why_record::RecordError;
 use why_record::cpu::Shown;
 use why_record::event::{Cause, Event, Stream};
@@ -99,6 +99,8 @@ pub struct Recorder {
     announced: FxHashSet<Tid>,
     progress: Progress,
     mapped_files: MappedFiles,
+    /// When the streams were written last.
+    written: Instant,
     /// It is noted that a program steps itself.
     steps_noted: bool,
     pub events: u64,
@@ -160,6 +162,7 @@ impl Recorder {
             announced: FxHashSet::default(),
             progress: Progress::new(&wanted.region),
             mapped_files: MappedFiles::default(),
+            written: Instant::now(),
             steps_noted: false,
             events: 0,
             instructions: 0,

@@ -8,6 +8,7 @@
 mod calls;
 mod copies;
 mod copying;
+mod cut;
 mod descriptors;
 mod gait;
 mod inputs;
@@ -80,6 +81,10 @@ pub struct Replayer {
     before: u64,
     /// Other processes are not of interest.
     alone: bool,
+    /// The recording was never finished: streams end where its recorder was killed.
+    is_unfinished: bool,
+    /// What else the stream says leads to no other moment.
+    is_over: bool,
     /// Other processes that were there when the recording began.
     pub beside: Vec<Thread>,
     files: Files,
@@ -206,6 +211,8 @@ impl Replayer {
             goes_on: None,
             before: 0,
             alone: false,
+            is_unfinished: false,
+            is_over: false,
             beside: Vec::new(),
             files: recording.files(),
             threads: FxHashMap::default(),
@@ -243,13 +250,14 @@ impl Replayer {
         })
     }
 
-    /// The process alone, from its last checkpoint that is not behind so many events; none
-    /// if there is no checkpoint.
+    /// The process alone, from its last checkpoint that is not behind so many events, or behind
+    /// the last moment that is known; none if there is no such checkpoint.
     pub fn from_checkpoint(
         recording: &Recording,
         process: Thread,
         events: u64,
-        outputs: Rc<RefCell<Outputs>>,
+        is_unfinished: bool,
+        outputs: &Rc<RefCell<Outputs>>,
     ) -> Result<Option<Replayer>, EngineError> {
         let Some((program, events)) = recording.last_checkpoint(process, events) else {
             return Ok(None);
@@ -261,11 +269,19 @@ impl Replayer {
             Some(Event::Checkpoint(place)) if place.events == events => place,
             _ => return Err(damaged("it does not begin as a checkpoint")),
         };
-        let replayer = Replayer::new(recording, process, outputs)?;
+        let replayer = Replayer::new(recording, process, Rc::clone(outputs))?;
         let (event, ticks) = place.stretch;
         let resumed = (event, 0_u64.wrapping_sub(ticks));
-        let (goes_on, before) = (Some(place), place.instructions);
-        Ok(Some(Replayer { program, stream, goes_on, before, resumed, alone: true, ..replayer }))
+        let (goes_on, before, alone) = (Some(place), place.instructions, true);
+        let replayer = Replayer { program, stream, goes_on, before, resumed, alone, ..replayer };
+        let replayer = Replayer { is_unfinished, ..replayer };
+        if replayer.has_moment_behind(&place).map_err(EngineError::Recording)? {
+            return Ok(Some(replayer));
+        }
+        let Some(earlier) = events.checked_sub(1) else {
+            return Ok(None);
+        };
+        Replayer::from_checkpoint(recording, process, earlier, is_unfinished, outputs)
     }
 
     /// The process's number when it was recorded.
@@ -273,28 +289,34 @@ impl Replayer {
         self.process
     }
 
-    /// Goes on with the next program that the process executed.
-    fn next_program(&mut self) -> Outcome<()> {
+    /// Goes on with the next program that the process executed, if the recording has it.
+    fn next_program(&mut self) -> Outcome<bool> {
+        let Some(stream) = self.stream_behind(self.program).map_err(EngineError::Recording)? else {
+            return Ok(false);
+        };
         self.program += 1;
-        let path = self.recording.stream(self.process, self.program);
-        self.stream = Reader::open(&path).map_err(EngineError::Recording)?;
+        self.stream = stream;
         self.threads.clear();
-        Ok(())
+        Ok(true)
     }
 
     fn next_event(&mut self) -> Outcome<Option<Event>> {
-        let event = self.stream.next_event().map_err(EngineError::Recording)?;
+        let event = match self.is_over {
+            true => None,
+            false => self.stream.next_event().map_err(EngineError::Recording)?,
+        };
         if event.is_none()
             && !self.stream.cut_off
             && let Some(place) = self.goes_on.take()
         {
-            let path = self.recording.stream(self.process, self.program);
-            self.stream = Reader::open(&path).map_err(EngineError::Recording)?;
-            self.stream.skip(place.chunks, place.bytes).map_err(EngineError::Recording)?;
+            self.stream = self.stream_at(&place).map_err(EngineError::Recording)?;
             self.events = place.events;
             return self.next_event();
         }
         self.events += 1;
+        if let Some(Event::Stopped { .. }) = event {
+            self.is_over = self.is_at_last_moment().map_err(EngineError::Recording)?;
+        }
         Ok(event)
     }
 }
@@ -490,14 +512,18 @@ impl Supervisor {
                 }
                 Some(Event::Ended(ended)) => return self.replay_end(tid, Some(ended)),
                 Some(Event::Left) => return self.replay_end(tid, None),
-                Some(Event::Replaced) => self.replayer(tid).next_program()?,
+                Some(Event::Replaced) => {
+                    if !self.replayer(tid).next_program()? {
+                        return self.replay_cut(tid);
+                    }
+                }
                 Some(Event::Turn { order }) => {
                     if self.waits_for_turn(tid, order)? {
                         return Ok(());
                     }
                 }
                 Some(event) => self.replay_event(tid, event)?,
-                None => return Err(cut_short(self.replayer(tid).events)),
+                None => return self.replay_cut(tid),
             }
         }
     }
@@ -530,7 +556,7 @@ impl Supervisor {
                 };
                 (instructions, cause, registers)
             }
-            None => return Err(cut_short(event)),
+            None => return self.replay_cut(tid),
             // It was killed while it ran, by something that leaves no time to look where.
             Some(Event::Ended(ended)) => return self.replay_end(tid, Some(ended)),
             Some(Event::Left) => return self.replay_end(tid, None),
@@ -684,14 +710,14 @@ impl Supervisor {
         let mut forked = match Replayer::new(&replayer.recording, child, outputs) {
             Ok(forked) => forked,
             Err(error) => {
-                let manifest = replayer.recording.manifest().map_err(EngineError::Recording)?;
-                return match manifest.finished {
-                    Some(_) => Err(error.into()),
+                return match replayer.is_unfinished {
+                    false => Err(error.into()),
                     // It was cut short before anything of it was written.
-                    None => Ok(()),
+                    true => Ok(()),
                 };
             }
         };
+        forked.is_unfinished = replayer.is_unfinished;
         forked.files = replayer.files.clone();
         forked.mapped = replayer.mapped.clone();
         forked.withheld = replayer.withheld.clone();
@@ -735,16 +761,9 @@ impl Supervisor {
     /// The recorded process ended here, or no more of it was recorded.
     fn replay_end(&mut self, tid: Tid, ended: Option<event::Ended>) -> Outcome<()> {
         self.end_turn(tid);
-        let replayer = self.replayer(tid);
-        let running = replayer.last;
-        if let Some(look) = replayer.look()
-            && look.to.get() != Moment::Start
-        {
-            return self.replay_over(tid, &look, running);
+        if let Some(look) = self.looked_at_in_the_end(tid) {
+            return self.replay_over(tid, &look);
         }
-        self.sample(tid);
-        let events = self.replayer(tid).events;
-        self.report.events += events;
         if tid == self.first {
             self.report.region_left = ended.is_none();
             self.report.ended = ended.map(|ended| match ended {
@@ -752,25 +771,41 @@ impl Supervisor {
                 event::Ended::Signal(signal) => Ended::Signal(signal),
             });
         }
+        self.end_replayed(tid)
+    }
+
+    /// Who wants to see the process where it ends.
+    fn looked_at_in_the_end(&mut self, tid: Tid) -> Option<Rc<Look>> {
+        self.replayer(tid).look().filter(|look| look.to.get() != Moment::Start)
+    }
+
+    /// The process does nothing more.
+    fn end_replayed(&mut self, tid: Tid) -> Outcome<()> {
+        self.sample(tid);
+        let events = self.replayer(tid).events;
+        self.report.events += events;
         self.task(tid).state = State::Dying;
         // SAFETY: plain system call; it is our own tracee.
         unsafe { libc::kill(tid, libc::SIGKILL) };
         Err(Halt::Gone)
     }
 
-    /// All processes have come to their ends.
-    pub(crate) fn finish_replay(&mut self) {
+    /// All processes have come to their ends, or as far as the recording goes.
+    pub(crate) fn finish_replay(&mut self) -> Result<(), EngineError> {
         for replayer in self.replayers.values() {
             replayer.outputs.borrow_mut().finish();
         }
-        (self.options.on_end)(&self.report);
+        match self.cut_short {
+            // What was to be seen may have come all the same.
+            Some(event) if self.report.answer.is_none() => Err(EngineError::CutShort { event }),
+            _ => {
+                (self.options.on_end)(&self.report);
+                Ok(())
+            }
+        }
     }
 }
 
 fn diverged(event: u64, how: String) -> Halt {
     Halt::Engine(EngineError::Diverged { event, how })
-}
-
-fn cut_short(event: u64) -> Halt {
-    Halt::Engine(EngineError::CutShort { event })
 }

@@ -71,6 +71,8 @@ pub struct Supervisor {
     pub(crate) woken: VecDeque<Tid>,
     /// Of each process that is replayed.
     pub(crate) replayers: FxHashMap<SpaceId, Replayer>,
+    /// The event with which the recording of a replayed process ends, if it was cut short.
+    pub(crate) cut_short: Option<u64>,
     /// Of a replay in which somebody goes to and fro.
     pub(crate) session: Option<Session>,
 }
@@ -95,6 +97,7 @@ impl Supervisor {
             stops_all: false,
             woken: VecDeque::new(),
             replayers: FxHashMap::default(),
+            cut_short: None,
             session: None,
         }
     }

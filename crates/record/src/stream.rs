@@ -9,21 +9,17 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub const MAGIC: Magic = *b"why-evts";
 /// A chunk is written when its events take so much. What one event adds to that must keep it
 /// below [`MOST_BYTES`](crate::chunks::MOST_BYTES).
 const CHUNK_BYTES: usize = 1 << 20;
-/// Or when so much time has passed: what is not written is lost if the recorder is killed.
-const AT_LEAST_EVERY: Duration = Duration::from_millis(250);
 
 pub struct Writer {
     chunks: ChunkWriter<File>,
     path: PathBuf,
     events: Vec<u8>,
-    flushed: Instant,
     pub bytes_written: u64,
 }
 
@@ -34,7 +30,6 @@ impl Writer {
             chunks: ChunkWriter::new(file, MAGIC, seed(path)),
             path: path.to_owned(),
             events: Vec::with_capacity(CHUNK_BYTES + 4096),
-            flushed: Instant::now(),
             bytes_written: 0,
         })
     }
@@ -46,8 +41,7 @@ impl Writer {
 
     pub fn add(&mut self, event: &Event) -> Result<()> {
         postcard::to_io(event, &mut self.events).expect("memory takes it");
-        let due = self.events.len() >= CHUNK_BYTES || self.flushed.elapsed() >= AT_LEAST_EVERY;
-        if due { self.flush() } else { Ok(()) }
+        if self.events.len() >= CHUNK_BYTES { self.flush() } else { Ok(()) }
     }
 
     /// Writes what has not been written yet, as a chunk.
@@ -62,7 +56,6 @@ impl Writer {
         }
         self.bytes_written = self.chunks.bytes_written;
         self.events.clear();
-        self.flushed = Instant::now();
         Ok(())
     }
 }

@@ -3,6 +3,8 @@
 
 #[path = "slice/chops.rs"]
 mod chops;
+#[path = "slice/cut.rs"]
+mod cut;
 #[path = "slice/dependences.rs"]
 mod dependences;
 #[path = "slice/ends.rs"]

@@ -142,8 +142,8 @@ impl Supervisor {
         let began = Instant::now();
         let instructions = self.spaces[&space].count();
         let recorder = self.recorder.as_mut().expect("recording");
+        recorder.write_all()?;
         let log = recorder.logs.get_mut(&space).expect("recording");
-        log.writer.flush().map_err(EngineError::Recording)?;
         let (chunks, bytes) = log.writer.written();
         let events = log.events;
         let path = recorder.recording.checkpoint(log.process, log.program, events);

@@ -11,6 +11,7 @@ use crate::supervisor::{Outcome, Supervisor};
 use crate::task::Tid;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 use why_record::event::Event;
 
 /// Memory that may be mapped several times.
@@ -18,6 +19,9 @@ pub(super) type Object = u32;
 
 /// What is mapped, by device and inode.
 type File = (String, u64);
+
+/// What is not written is lost if the recorder is killed.
+const AT_LEAST_EVERY: Duration = Duration::from_millis(250);
 
 #[derive(Default)]
 pub(super) struct Sharing {
@@ -111,7 +115,21 @@ impl Recorder {
         };
         self.events += 1;
         log.events += 1;
-        Ok(log.writer.add(event).map_err(EngineError::Recording)?)
+        let before = log.writer.written();
+        log.writer.add(event).map_err(EngineError::Recording)?;
+        let was_full = log.writer.written() != before;
+        if was_full || self.written.elapsed() >= AT_LEAST_EVERY {
+            self.write_all()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what has happened to all processes: nobody could replay one without what was before it
+    /// in others, such as in the one that has forked it and only waits.
+    pub(super) fn write_all(&mut self) -> Outcome<()> {
+        self.written = Instant::now();
+        let mut logs = self.logs.values_mut();
+        Ok(logs.try_for_each(|log| log.writer.flush()).map_err(EngineError::Recording)?)
     }
 
     /// Writes what has happened while somebody else ran.
@@ -130,6 +148,9 @@ impl Recorder {
         if self.sharing.late.iter().any(|(late, _)| *late == space) {
             self.sharing.late.push_back((space, Late::Close));
             return Ok(());
+        }
+        if self.sharing.members.contains(&space) {
+            self.write_all()?;
         }
         if self.sharing.running == Some(space) {
             // It was killed where nobody could look.

@@ -300,19 +300,16 @@ impl Supervisor {
     }
 
     /// The process that is looked at has ended, or no more of it was recorded.
-    pub(super) fn replay_over(
-        &mut self,
-        tid: Tid,
-        look: &Look,
-        last: Option<Recorded>,
-    ) -> Outcome<()> {
+    pub(super) fn replay_over(&mut self, tid: Tid, look: &Look) -> Outcome<()> {
+        let when = self.when(tid);
+        let replayer = self.replayer(tid);
+        let (last, is_over) = (replayer.last, replayer.is_over);
+        let is_last = |to: Position| is_over && (to.event, to.ticks) == when;
         let then = match (look.to.get(), last) {
+            // The last moment that is known of a process that went on is no end of it.
+            (Moment::At(position), Some(here)) if is_last(position) => self.arrive(tid, here)?,
             (Moment::At(position), _) => {
-                let replayer = self.replayer(tid);
-                let how = match replayer.skipped_ticks {
-                    Some(_) => LEFT_OUT.to_owned(),
-                    None => format!("the process ended with event {}", replayer.events),
-                };
+                let how = self.how_it_is_over(tid);
                 self.miss(tid, &position, how)?
             }
             (_, Some(here)) => self.arrive(tid, here)?,
@@ -322,6 +319,23 @@ impl Supervisor {
         self.follow(tid, Here::Over(last.as_ref()), then)?;
         // There is nothing to go on with.
         self.end_look(tid, look)
+    }
+
+    /// Why there is no moment behind this one.
+    fn how_it_is_over(&mut self, tid: Tid) -> String {
+        let (event, ticks) = self.when(tid);
+        let replayer = self.replayer(tid);
+        match (replayer.skipped_ticks, replayer.last) {
+            (Some(_), _) => LEFT_OUT.to_owned(),
+            (None, Some(last)) if replayer.is_over => {
+                let last = Position { event, ticks, pc: Some(last.0[RIP]) };
+                format!("it was cut short, and the last one of the process is {last}")
+            }
+            (None, None) if replayer.is_over => {
+                "it was cut short before the process had executed anything".to_owned()
+            }
+            _ => format!("the process ended with event {}", replayer.events),
+        }
     }
 
     /// Looks at a moment, if it is the one that was meant.

@@ -50,10 +50,12 @@ impl Replayer {
         outputs: &Rc<RefCell<Outputs>>,
     ) -> Result<Replayer, EngineError> {
         let recording = why_record::store::Recording::open(&again.recording);
+        let manifest = recording.manifest().map_err(EngineError::Recording)?;
+        let is_unfinished = manifest.finished.is_none();
         let wanted = again.look.as_ref().map_or(again.process, |look| look.process);
         let from_checkpoint = match from {
             Some(events) => {
-                Replayer::from_checkpoint(&recording, wanted, events, Rc::clone(outputs))?
+                Replayer::from_checkpoint(&recording, wanted, events, is_unfinished, outputs)?
             }
             None => None,
         };
@@ -69,6 +71,7 @@ impl Replayer {
                 replayer
             }
         };
+        replayer.is_unfinished = is_unfinished;
         replayer.look = again.look.clone();
         replayer.verify = again.verify;
         Ok(replayer)

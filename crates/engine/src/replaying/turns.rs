@@ -69,6 +69,11 @@ impl Supervisor {
         if living.peek().is_none() || !living.all(|task| waits(&task.tid)) {
             return Ok(());
         }
+        if self.cut_short.is_some() {
+            let waiting = turns.waiting.values().copied().collect();
+            drop(turns);
+            return self.cut_waiting(waiting);
+        }
         let event = self.replayers.values().map(|replayer| replayer.events).max().unwrap_or(0);
         let how = format!("no process has turn {}, and all others wait for it", turns.next);
         Err(super::diverged(event, how))

@@ -24,7 +24,7 @@ pub type Here = (u64, u64, u64);
 
 impl Predicate {
     /// Why a process ended as it did, the last thing that it did being this. None if that was an
-    /// instruction that failed: what that used is to blame.
+    /// instruction that failed, where what that used is to blame, or if nobody knows how it ended.
     pub fn of_end(
         (recording, process): (&Recording, i32),
         region: &Region,
@@ -36,6 +36,9 @@ impl Predicate {
         const PANICKED: i32 = 101;
         let processes = summary::processes(recording).unwrap_or_default();
         let own = processes.iter().find(|known| known.pid == process);
+        if own.is_some_and(summary::Process::is_cut_short) {
+            return Ok(None);
+        }
         match own.and_then(|own| own.ended) {
             Some(Ended::Signal(signal)) if FAULTS.contains(&signal) => Ok(None),
             Some(Ended::Status(PANICKED)) => {

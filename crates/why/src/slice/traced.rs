@@ -90,6 +90,8 @@ struct Beside {
     modules: Vec<KeptModule>,
     programs: Vec<String>,
     streams: Streams,
+    /// How much there was of the recording, if that had not been finished.
+    so_far: Option<u64>,
 }
 
 /// A module as it is kept.
@@ -121,7 +123,7 @@ impl KeptModule {
 /// The trace of a process, from its beginning to its end.
 pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineError> {
     Unfinished::sweep(&derived(recording));
-    let kept = Kept::of(recording, process);
+    let kept = Kept::of(recording, process)?;
     let unfinished = loop {
         if let Some(traced) = kept.open() {
             return Ok(traced);
@@ -135,7 +137,8 @@ pub fn of_process(recording: &Recording, process: i32) -> Result<Traced, EngineE
         }
     };
     let file = unfinished.file.try_clone().map_err(|error| kept.failed("creating", error))?;
-    let beside = trace(recording, process, file, &kept.trace)?;
+    let traced = trace(recording, process, file, &kept.trace)?;
+    let beside = Beside { so_far: kept.so_far, ..traced };
     kept.finish(unfinished, &beside)?;
     kept.open().map(|traced| Traced { is_new: true, ..traced }).ok_or_else(damaged)
 }
@@ -213,9 +216,22 @@ fn trace(
     Ok(beside.unwrap_or_default())
 }
 
+/// How much there is of a recording that has not been finished. It may still be being made: then a
+/// trace is soon one of less than there is.
+fn so_far(recording: &Recording) -> Result<Option<u64>, EngineError> {
+    if recording.manifest()?.finished.is_some() {
+        return Ok(None);
+    }
+    let events = recording.path.join("events");
+    let reading = || format!("cannot read {}", events.display());
+    let streams = events.read_dir().map_err(EngineError::system(reading()))?;
+    let size = |stream: std::fs::DirEntry| stream.metadata().map_or(0, |metadata| metadata.len());
+    Ok(Some(streams.flatten().map(size).sum()))
+}
+
 /// What was kept of a process turned out to be damaged.
 pub fn forget(recording: &Recording, process: i32) {
-    let kept = Kept::of(recording, process);
+    let Ok(kept) = Kept::of(recording, process) else { return };
     // What cannot be deleted is found damaged again, and told again.
     for path in [lasting::learnt(&kept.trace), kept.trace] {
         let _ = std::fs::remove_file(path);
@@ -231,21 +247,22 @@ pub fn derived(recording: &Recording) -> PathBuf {
 struct Kept {
     trace: PathBuf,
     beside: PathBuf,
+    so_far: Option<u64>,
 }
 
 impl Kept {
-    fn of(recording: &Recording, process: i32) -> Kept {
+    fn of(recording: &Recording, process: i32) -> Result<Kept, EngineError> {
         let directory = derived(recording);
         let trace = directory.join(format!("trace-{process}"));
         let beside = directory.join(format!("trace-{process}.json"));
-        Kept { trace, beside }
+        Ok(Kept { trace, beside, so_far: so_far(recording)? })
     }
 
     /// None if it was never made, or is damaged: it can be made again.
     fn open(&self) -> Option<Traced> {
         let beside = std::fs::read(&self.beside).ok()?;
         let beside: Beside = serde_json::from_slice(&beside).ok()?;
-        if beside.build != BUILD {
+        if beside.build != BUILD || beside.so_far != self.so_far {
             return None;
         }
         let trace = File::open(&self.trace).ok()?;
@@ -305,7 +322,8 @@ impl Observer for Mapping {
         let modules = mapped.iter().map(KeptModule::from).collect();
         let streams = std::mem::take(&mut self.streams);
         let (build, programs) = (BUILD.to_owned(), std::mem::take(&mut self.programs));
-        serde_json::to_value(Beside { build, modules, programs, streams }).expect("plain data")
+        let beside = Beside { build, modules, programs, streams, so_far: None };
+        serde_json::to_value(beside).expect("plain data")
     }
 }
 
