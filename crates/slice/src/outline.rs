@@ -194,7 +194,7 @@ impl Notes for Sketch<'_> {
         if is_whole(instance, made, decides) {
             return;
         }
-        match Shape::of(&instance.insn.effects.parts, made, decides) {
+        match Shape::of(&instance.insn.effects, made, decides) {
             Some(shape) => self.found.partly.push((instance.index as u8, shape)),
             None => self.found.has_other = true,
         }

@@ -7,7 +7,7 @@ use crate::large;
 use crate::memory::bits;
 use crate::positions::Positions;
 use rustc_hash::FxHashMap;
-use why_effects::{Part, Place};
+use why_effects::{Effects, Size};
 
 /// What depends on a source of those that were asked for, where that is not all.
 ///
@@ -70,11 +70,11 @@ impl Partly {
     pub(crate) fn add(
         &mut self,
         position: Position,
-        parts: &[Part],
+        effects: &Effects,
         made: &[Becomes],
         decides: bool,
     ) {
-        let shape = Shape::of(parts, made, decides);
+        let shape = Shape::of(effects, made, decides);
         if let Some(number) = shape.and_then(|shape| self.number(shape)) {
             return self.set(position, number);
         }
@@ -152,15 +152,16 @@ impl Partly {
 }
 
 impl Shape {
-    /// None if what was made has none.
-    pub fn of(parts: &[Part], made: &[Becomes], decides: bool) -> Option<Shape> {
-        let is_string = |part: &Part| matches!(part.to, Place::String { .. });
+    /// None if what was made has none. What goes through strings may have been interrupted, even if it
+    /// only compares them.
+    pub fn of(effects: &Effects, made: &[Becomes], decides: bool) -> Option<Shape> {
+        let is_string = effects.operands.iter().any(|of| matches!(of.size, Size::String(_)));
         let has_bits = |made: &Becomes| made.size() <= 64;
         let overlaps = |(number, one): (usize, &Becomes)| {
             made[..number].iter().any(|other| one.area.overlaps(&other.area))
         };
-        let has_shape = made.len() == parts.len()
-            && !parts.iter().any(is_string)
+        let has_shape = made.len() == effects.parts.len()
+            && !is_string
             && made.iter().all(has_bits)
             && !made.iter().enumerate().any(overlaps);
         has_shape.then(|| Shape { parts: made.iter().map(|made| made.touched).collect(), decides })
@@ -229,5 +230,28 @@ impl Depending {
                 some.iter().find_map(|made| made.has(at)).unwrap_or(false)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
+
+    /// The shape of an instruction of which nothing depends on the source, if it has one.
+    fn shape(code: &[u8]) -> Option<Shape> {
+        let insn = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE).decode();
+        let effects = why_effects::effects(&insn, &mut InstructionInfoFactory::new());
+        let apart = (0..).step_by(2).map(|at| Area::Cells(at..at + 1));
+        let made = apart.take(effects.parts.len()).map(|area| Becomes { area, touched: 0 });
+        Shape::of(&effects, &made.collect::<Vec<_>>(), false)
+    }
+
+    #[test]
+    fn what_may_be_interrupted_has_no_shape() {
+        assert!(shape(&[0x01, 0xd8]).is_some()); // add eax, ebx
+        assert!(shape(&[0xf3, 0xa6]).is_none()); // repe cmpsb
+        assert!(shape(&[0xf2, 0xae]).is_none()); // repne scasb
+        assert!(shape(&[0xf3, 0xa4]).is_none()); // rep movsb
     }
 }

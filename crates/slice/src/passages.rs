@@ -133,7 +133,7 @@ impl<'a> Passages<'a> {
         }
         let way = &ways[found / 2];
         let Some(gone) = own.find(way) else { return Met::First(way.number) };
-        let noting = noted.noting(record);
+        let noting = noted.to_note(record);
         if noting != 0 && !gone.note(record, noting, noted) {
             return Met::Unknown;
         }

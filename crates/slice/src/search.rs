@@ -342,7 +342,7 @@ pub struct Noted<'a> {
     pub slice: Slice,
 }
 
-impl Noted<'_> {
+impl<'a> Noted<'a> {
     /// What is to be done with an instruction that belongs to the slice.
     pub fn manner(&self, position: Position, insn: &Known) -> Manner {
         match self.only {
@@ -357,7 +357,7 @@ impl Noted<'_> {
 
     /// What of the instructions counts that are told of, where that is not all.
     #[inline(always)]
-    pub fn partly(&self) -> Option<&Partly> {
+    pub fn partly(&self) -> Option<&'a Partly> {
         self.only.and_then(|only| only.partly)
     }
 

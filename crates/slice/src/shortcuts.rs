@@ -206,7 +206,7 @@ impl<'a> Shortcuts<'a> {
             let manner = noted.manner(record.position + index as Position, insn);
             left |= u64::from(manner == Manner::Left) << index;
         }
-        let partly = noted.only.and_then(|only| only.partly);
+        let partly = noted.partly();
         let behind = Behind { tests: &tests, decide, asides: &asides, left, partly };
         let record = &Record { starts, ..*record };
         let Learnt { sketcher, kind, .. } = &mut self.learnt;

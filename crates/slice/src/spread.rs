@@ -341,7 +341,7 @@ impl Noted<'_> {
 
     /// Of which of a unit's instructions something is to be noted.
     #[inline]
-    pub fn noting(&self, record: &Record) -> u64 {
+    pub fn to_note(&self, record: &Record) -> u64 {
         self.noting.map_or(0, |noting| noting.mask(record.position, record.count as u32))
     }
 
@@ -395,8 +395,7 @@ impl Notes for Noted<'_> {
         if self.noting.is_some_and(|noting| noting.has(instance.position))
             && !is_whole(instance, made, decides)
         {
-            let parts = &instance.insn.effects.parts;
-            self.slice.partly.add(instance.position, parts, made, decides);
+            self.slice.partly.add(instance.position, &instance.insn.effects, made, decides);
         }
     }
 
